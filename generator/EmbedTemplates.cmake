@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# backendkit_embed_templates(<target> <folder>)
+#   Adds every file below <folder> to <target> as data, found by `find_template` of template.h under
+#   its path below <folder>. Made again when a template is added, removed or changed.
+# With -P: writes OUTPUT from the files below FOLDER.
+
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(GLOB_RECURSE names LIST_DIRECTORIES OFF RELATIVE ${FOLDER} ${FOLDER}/*)
+  list(FILTER names EXCLUDE REGEX "__pycache__|\\.swp$|~$")
+  list(SORT names)
+  set(text "// Made by generator/EmbedTemplates.cmake from templates/.\n#include \"template.h\"\n\n")
+  string(APPEND text "namespace backendgen {\n\nstd::span<const TemplateFile> templates() {\n")
+  string(APPEND text "  static constexpr TemplateFile kAll[] = {\n")
+  foreach(name IN LISTS names)
+    file(READ "${FOLDER}/${name}" content)
+    string(APPEND text "      {\"${name}\", R\"_bk_(${content})_bk_\"},\n")
+  endforeach()
+  string(APPEND text "  };\n  return kAll;\n}\n\n}  // namespace backendgen\n")
+  file(WRITE "${OUTPUT}" "${text}")
+  return()
+endif()
+
+set(BACKENDKIT_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
+
+function(backendkit_embed_templates target folder)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS LIST_DIRECTORIES OFF ${folder}/*)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/templates.cpp)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} -DOUTPUT=${output} -P ${BACKENDKIT_EMBED_SCRIPT}
+    DEPENDS ${files} ${BACKENDKIT_EMBED_SCRIPT}
+    COMMENT "Embedding templates"
+    VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()

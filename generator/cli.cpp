@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "command_line.h"
+#include "commands/check.h"
+#include "commands/ci.h"
+#include "commands/generate.h"
+#include "commands/new.h"
+#include "commands/schema.h"
+#include "commands/wheel.h"
+#include "suggest.h"
+
+namespace backendgen {
+
+namespace {
+
+struct Registered {
+  CommandSpec spec;
+  int (*run)(const Arguments&, Context&);
+};
+
+const OptionSpec kTorch = {"torch", "DIR", "the PyTorch to work for: its folder `torch`"};
+const OptionSpec kPython = {"python", "EXE", "the Python that builds; default: the active one"};
+
+const std::vector<Registered>& commands() {
+  static const std::vector<Registered> kCommands = {
+      {{"new",
+        {"PATH"},
+        "start a project",
+        {{"name", "DEVICE", "device name; default: the last part of PATH"},
+         {"package", "NAME", "Python package; default: torch_DEVICE"},
+         {"layout", "LAYOUT", "package (default) or submodule"}}},
+       [](const Arguments& a, Context& context) {
+         return run_new({a.at(0), a.value("name"), a.value("package"), a.value("layout")}, context);
+       }},
+      {{"check",
+        {"[DESCRIPTION]"},
+        "read backend.toml and report what is wrong with it",
+        {kTorch, {"format", "FORMAT", "text (default), or json: the description on stdout"}}},
+       [](const Arguments& a, Context& context) {
+         return run_check({a.at(0), a.value("torch"), a.value("format")}, context);
+       }},
+      {{"generate",
+        {"[DESCRIPTION]"},
+        "write the C++ and Python glue",
+        {{"out", "DIR", "the folder to write", "", true},
+         kTorch,
+         {"list", "", "print the files, write nothing"},
+         {"check", "", "compare with the files there, write nothing"},
+         {"force", "", "overwrite files that were edited"}}},
+       [](const Arguments& a, Context& context) {
+         return run_generate({a.at(0), a.value("out"), a.value("torch"), a.has("list"),
+                              a.has("check"), a.has("force")},
+                             context);
+       }},
+      {{"wheel",
+        {"[DESCRIPTION]"},
+        "build a wheel and verify it",
+        {{"out", "DIR", "where the wheel goes; default: dist"},
+         kPython,
+         {"no-smoke", "", "do not import the result"}}},
+       [](const Arguments& a, Context& context) {
+         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke")}, context);
+       }},
+      {{"ci",
+        {"SERVICE", "[DESCRIPTION]"},
+        "print a CI file: github",
+        {{"torch", "RELEASES", "releases of PyTorch to test with, such as 2.12.1,2.13.0"}}},
+       [](const Arguments& a, Context& context) {
+         return run_ci({a.at(0), a.at(1), a.value("torch")}, context);
+       }},
+      {{"schema", {}, "print the JSON Schema of backend.toml, for editors", {}},
+       [](const Arguments&, Context& context) { return run_schema(context); }},
+  };
+  return kCommands;
+}
+
+const Registered* find_command(const std::string& name) {
+  for (const Registered& entry : commands()) {
+    if (entry.spec.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+std::string head_of(const CommandSpec& spec) {
+  std::string text = spec.name;
+  for (const std::string& argument : spec.positional) text += " " + argument;
+  return text;
+}
+
+std::string overview() {
+  std::string text =
+      "Turn a description of a device into a PyTorch backend.\n\n"
+      "usage: backendgen COMMAND [options]\n\n";
+  for (const Registered& entry : commands()) {
+    text += fmt::format("  {:<24} {}\n", head_of(entry.spec), entry.spec.summary);
+  }
+  return text +
+         "\n  -h, --help      help for a command      backendgen help generate\n"
+         "  -V, --version   version of backendgen\n"
+         "  -C DIR          work as if started in DIR\n"
+         "  --color WHEN    auto, always or never\n";
+}
+
+std::string manual(const CommandSpec& spec) {
+  std::string text = fmt::format("{}: {}\n\nusage: {}\n\n", spec.name, spec.summary, spec.usage());
+  const auto add = [&text](const OptionSpec& option) {
+    std::string typed = option.name.size() == 1 ? "-" + option.name : "--" + option.name;
+    if (!option.letter.empty()) typed = "-" + option.letter + ", " + typed;
+    if (!option.value.empty()) typed += " " + option.value;
+    text += fmt::format("  {:<20} {}\n", typed, option.text);
+  };
+  for (const OptionSpec& option : spec.options) add(option);
+  for (const OptionSpec& option : common_options()) add(option);
+  return text;
+}
+
+int refuse(Context& context, const std::string& message, const std::string& help) {
+  Diagnostic problem;
+  problem.message = message;
+  if (!help.empty()) problem.help.push_back(help);
+  context.console.report(problem);
+  return kUsage;
+}
+
+int refuse_command(Context& context, const std::string& name) {
+  if (name.size() > 1 && name.front() == '-') {
+    return refuse(context, fmt::format("unknown option `{}`", name),
+                  "`backendgen --help` lists the commands and options");
+  }
+  std::vector<std::string> names;
+  for (const Registered& entry : commands()) names.push_back(entry.spec.name);
+  const auto near = nearest(name, names);
+  return refuse(context, fmt::format("unknown command `{}`", name),
+                near ? fmt::format("did you mean `{}`?", *near)
+                     : "`backendgen --help` lists the commands");
+}
+
+/// Takes -C and --color into account; false when one of them is wrong.
+bool settle(const Arguments& arguments, Context& context) {
+  const std::string colour = arguments.value("color", "auto");
+  if (colour != "auto" && colour != "always" && colour != "never") {
+    refuse(context, fmt::format("`--color` is `{}`", colour),
+           "write `--color auto`, `--color always` or `--color never`");
+    return false;
+  }
+  if (colour != "auto") {
+    context.console.use(colour == "always" ? Colour::kAlways : Colour::kNever);
+  }
+  if (!arguments.has("C")) return true;
+  const std::string folder = arguments.value("C");
+  context.folder = (context.folder / folder).lexically_normal();
+  if (context.disk.look(context.folder) == Entry::kFolder) return true;
+  refuse(context, fmt::format("`-C {}`: there is no such folder", folder), "");
+  return false;
+}
+
+/// The place of the command among the words: the first that is neither an option nor the value of
+/// an option that may stand before a command.
+std::size_t command_place(const std::vector<std::string>& words) {
+  std::size_t place = 0;
+  while (place < words.size() && words[place].size() > 1 && words[place].front() == '-') {
+    const bool takes_value = words[place] == "-C" || words[place] == "--color";
+    const bool known = takes_value || words[place].starts_with("--color=") ||
+                       words[place].starts_with("-C");
+    if (!known) break;
+    place += takes_value ? 2 : 1;
+  }
+  return std::min(place, words.size());
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& words, Context& context) {
+  const std::size_t place = command_place(words);
+  const std::string name = place < words.size() ? words[place] : "";
+  std::vector<std::string> rest(words.begin(), words.begin() + static_cast<long>(place));
+  if (place < words.size()) {
+    rest.insert(rest.end(), words.begin() + static_cast<long>(place) + 1, words.end());
+  }
+  if (name == "-V" || name == "--version") {
+    context.console.data("backendgen " BACKENDGEN_VERSION "\n");
+    return kDone;
+  }
+  if (name.empty() || name == "-h" || name == "--help" || (name == "help" && rest.empty())) {
+    context.console.data(overview());
+    return kDone;
+  }
+  if (name == "help") {
+    const Registered* asked = find_command(rest.front());
+    if (asked == nullptr) return refuse_command(context, rest.front());
+    context.console.data(manual(asked->spec));
+    return kDone;
+  }
+  const Registered* entry = find_command(name);
+  if (entry == nullptr) return refuse_command(context, name);
+  const auto arguments = parse(entry->spec, rest, context.console);
+  if (!arguments) return kUsage;
+  if (arguments->has("help")) {
+    context.console.data(manual(entry->spec));
+    return kDone;
+  }
+  if (!settle(*arguments, context)) return kUsage;
+  return entry->run(*arguments, context);
+}
+
+}  // namespace backendgen

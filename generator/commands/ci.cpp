@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/ci.h"
+
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "load.h"
+#include "project.h"
+#include "suggest.h"
+#include "torch_install.h"
+
+namespace backendgen {
+
+namespace {
+
+const std::vector<std::string> kServices = {"github"};
+
+/// What a project is tested with unless it says otherwise: the releases BackendKit is tested with,
+/// newest last. `requires` of the description takes out what it does not admit.
+const std::vector<std::string> kReleases = {"2.13.0"};
+
+int refuse(Context& context, const std::string& message, const std::string& help,
+           const std::string& note = {}) {
+  Diagnostic problem;
+  problem.message = message;
+  if (!help.empty()) problem.help.push_back(help);
+  if (!note.empty()) problem.notes.push_back(note);
+  context.console.report(problem);
+  return kNo;
+}
+
+}  // namespace
+
+int run_ci(const CiOptions& options, Context& context) {
+  if (options.service != kServices.front()) {
+    const auto near = nearest(options.service, kServices);
+    return refuse(context, fmt::format("unknown CI service `{}`", options.service),
+                  near ? fmt::format("did you mean `{}`?", *near) : "",
+                  "the service there is a file for is `github`");
+  }
+  const auto loaded = load(options.description, context);
+  if (!loaded) return kNo;
+  const Description& description = loaded->description;
+
+  std::vector<std::string> releases;
+  if (options.torch.empty()) releases = kReleases;
+  std::istringstream words(options.torch);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto version = TorchVersion::parse(word);
+    if (!version || version->text() != word) {
+      return refuse(context, fmt::format("`{}` is not a release of PyTorch", word),
+                    "write releases such as `--torch 2.12.1,2.13.0`");
+    }
+    releases.push_back(word);
+  }
+  for (const std::string& release : releases) {
+    if (admits(description.torch_requires.value, *TorchVersion::parse(release))) continue;
+    return refuse(context, fmt::format("`requires` of the description does not admit PyTorch {}", release),
+                  "name releases it admits: `--torch VERSION,VERSION`");
+  }
+  std::string command = "backendgen ci " + options.service;
+  if (!options.torch.empty()) command += " --torch " + options.torch;
+  context.console.data(fmt::format("# Made by `{}`. To change it, run that again or edit it: it is yours.\n",
+                                   command) +
+                       plan_ci(description, options.service, releases));
+  return kDone;
+}
+
+}  // namespace backendgen

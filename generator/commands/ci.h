@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "context.h"
+
+namespace backendgen {
+
+struct CiOptions {
+  std::string service;      // "github"
+  std::string description;  // a file or folder; empty: backend.toml here or above
+  std::string torch;        // PyTorch releases, separated by commas; empty: the newest known ones
+};
+
+/// `backendgen ci`: prints a CI file for a project. Exit status.
+int run_ci(const CiOptions& options, Context& context);
+
+}  // namespace backendgen

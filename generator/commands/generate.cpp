@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/generate.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "catalog.h"
+#include "load.h"
+#include "text_diff.h"
+#include "torch_option.h"
+#include "writer.h"
+
+namespace backendgen {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The plan of the glue; reports every problem of the description and of PyTorch together.
+std::optional<Plan> make_plan(const Loaded& loaded, const GenerateOptions& options,
+                              Context& context) {
+  Diagnostics problems;
+  const Description& description = loaded.description;
+  const auto torch = choose_torch(options.torch, context, problems);
+  std::optional<Plan> plan;
+  if (torch) {
+    check_release(description, *torch, problems);
+    std::vector<KernelModel> kernels;
+    if (!description.kernels.empty()) {
+      if (const auto catalog = read_catalog(*torch, context.disk, problems)) {
+        auto models = model_kernels(description, *catalog, *torch, problems);
+        if (models) kernels = std::move(*models);
+      }
+    }
+    if (!problems.has_errors()) plan = plan_glue(description, *torch, kernels);
+  }
+  context.console.report(problems, loaded.source);
+  return plan;
+}
+
+int list(const Plan& plan, const std::string& out, Context& context) {
+  std::string text;
+  for (const PlannedFile& file : plan) {
+    text += (fs::path(out) / file.path).lexically_normal().generic_string() + "\n";
+  }
+  context.console.data(text);
+  return kDone;
+}
+
+/// `--check`: the first file that differs, with its difference.
+int check(const Plan& plan, const std::vector<Comparison>& comparisons, const std::string& out,
+          Context& context) {
+  const std::string command = fmt::format("run `backendgen generate --out {}`", out);
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    const Comparison& one = comparisons[i];
+    if (one.state == State::kUnchanged) continue;
+    const std::string path = (fs::path(out) / one.path).lexically_normal().generic_string();
+    const bool planned = i < plan.size();
+    Diagnostic problem;
+    problem.message = !planned                       ? fmt::format("{} is not generated any more", path)
+                      : one.state == State::kMissing ? fmt::format("{} is missing", path)
+                                                     : fmt::format("{} is out of date", path);
+    context.console.report(problem);
+    if (planned && one.state != State::kMissing) {
+      context.console.data(unified_diff(one.current, plan[i].text, path, "generated from backend.toml"));
+    }
+    context.console.line("help: " + command);
+    return kNo;
+  }
+  context.console.status("Checked", fmt::format("{} files in {}, up to date", plan.size(), out));
+  return kDone;
+}
+
+int refuse_edited(const std::vector<Comparison>& comparisons, const std::string& out,
+                  Context& context) {
+  for (const Comparison& one : comparisons) {
+    if (one.state != State::kEdited) continue;
+    Diagnostic problem;
+    problem.message = fmt::format(
+        "{} was edited after it was generated",
+        (fs::path(out) / one.path).lexically_normal().generic_string());
+    problem.notes.push_back("this file is generated; the edit would be lost");
+    problem.help.push_back("move the edit to csrc/, or pass `--force`");
+    context.console.report(problem);
+  }
+  return kNo;
+}
+
+}  // namespace
+
+int run_generate(const GenerateOptions& options, Context& context) {
+  const auto loaded = load(options.description, context);
+  if (!loaded) return kNo;
+  const auto plan = make_plan(*loaded, options, context);
+  if (!plan) return kNo;
+  if (options.list) return list(*plan, options.out, context);
+
+  const fs::path folder = context.folder / options.out;
+  Diagnostics problems;
+  const auto comparisons = compare(*plan, folder, context.disk, problems);
+  if (comparisons && options.check) return check(*plan, *comparisons, options.out, context);
+  if (comparisons) {
+    const auto is = [](State state) {
+      return [state](const Comparison& one) { return one.state == state; };
+    };
+    if (!options.force && std::any_of(comparisons->begin(), comparisons->end(), is(State::kEdited))) {
+      return refuse_edited(*comparisons, options.out, context);
+    }
+    if (write_generated(*plan, *comparisons, folder, context.disk, problems)) {
+      const auto same = std::count_if(comparisons->begin(), comparisons->end(), is(State::kUnchanged));
+      const auto fresh = std::count_if(comparisons->begin(), comparisons->end(), is(State::kMissing));
+      const std::size_t changed = comparisons->size() - static_cast<std::size_t>(same + fresh);
+      std::string tail;
+      if (static_cast<std::size_t>(same) == comparisons->size()) {
+        tail = ", none changed";
+      } else if (static_cast<std::size_t>(fresh) != comparisons->size()) {
+        tail = fmt::format(", {} changed", changed + static_cast<std::size_t>(fresh));
+      }
+      context.console.status(
+          "Generated", fmt::format("{} files in {}{}", plan->size(), options.out, tail));
+      return kDone;
+    }
+  }
+  for (const Diagnostic& problem : problems.sorted()) context.console.report(problem);
+  return kNo;
+}
+
+}  // namespace backendgen

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/new.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "project.h"
+#include "suggest.h"
+#include "validate.h"
+#include "writer.h"
+
+namespace backendgen {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What each file is for, as the screen says it; a file without a word stands there alone.
+std::string purpose(const std::string& path, const Description& description) {
+  const std::map<std::string, std::string> purposes = {
+      {"backend.toml", "the description; start here"},
+      {"CMakeLists.txt", fmt::format("add_torch_backend({})", description.name.value)},
+      {"csrc/runtime.h", "your device: the functions PyTorch needs of it"},
+      {"csrc/runtime.cpp", "a simulator; replace it by your driver"},
+      {"csrc/kernels.cpp", "your kernels"},
+      {description.package.value + "/extras.py", "your Python"},
+      {"setup.py", "wheel, with the torch.backends entry point"},
+  };
+  const auto found = purposes.find(path);
+  return found == purposes.end() ? "" : found->second;
+}
+
+/// Files in the order a reader wants them; the rest follows as it is sorted.
+std::vector<std::string> reading_order(const Plan& plan, const Description& description) {
+  std::vector<std::string> order = {
+      "backend.toml",     "CMakeLists.txt",   "csrc/runtime.h",
+      "csrc/runtime.cpp", "csrc/kernels.cpp", description.package.value + "/extras.py",
+      "setup.py"};
+  for (const PlannedFile& file : plan) {
+    if (std::find(order.begin(), order.end(), file.path) == order.end()) order.push_back(file.path);
+  }
+  return order;
+}
+
+bool refuse(Context& context, const std::string& message, const std::string& help,
+            const std::string& note = {}) {
+  Diagnostic problem;
+  problem.message = message;
+  if (!note.empty()) problem.notes.push_back(note);
+  if (!help.empty()) problem.help.push_back(help);
+  context.console.report(problem);
+  return false;
+}
+
+/// Fills in the description of the new project; false when a name cannot be used.
+bool describe(const NewOptions& options, const fs::path& path, Description& description,
+              Context& context) {
+  const bool derived = options.name.empty();
+  const std::string name = derived ? path.filename().string() : options.name;
+  if (const auto complaint = judge_device_name(name)) {
+    return refuse(context, fmt::format("`{}` cannot be a device name: {}", name, complaint->message),
+                  derived ? "pass `--name NAME`" : complaint->help,
+                  derived ? "the last part of the path is the device name" : "");
+  }
+  const std::vector<std::string> layouts = {"package", "submodule"};
+  if (!options.layout.empty() && options.layout != layouts[0] && options.layout != layouts[1]) {
+    const auto near = nearest(options.layout, layouts);
+    return refuse(context, fmt::format("unknown layout `{}`", options.layout),
+                  near ? fmt::format("did you mean `{}`?", *near) : "",
+                  "the layouts are `package` and `submodule`");
+  }
+  const bool submodule = options.layout == layouts[1];
+  std::string package = options.package;
+  if (package.empty()) package = submodule ? name + "_frameworks" : "torch_" + name;
+  if (const auto complaint = judge_package_name(package)) {
+    return refuse(context,
+                  fmt::format("`{}` cannot be a package name: {}", package, complaint->message),
+                  options.package.empty() ? "pass `--package NAME`" : complaint->help);
+  }
+  description.name.value = name;
+  description.package.value = package;
+  description.version.value = "0.1.0";
+  description.summary.value = fmt::format("PyTorch backend for {} devices", name);
+  description.runtime.value = name + "::Runtime";
+  description.header.value = "runtime.h";
+  description.torch_requires.value = ">=2.5";
+  description.layout = submodule ? Layout::kSubmodule : Layout::kPackage;
+  description.imports.push_back({package + ".extras", {}});
+  return true;
+}
+
+/// A path as a shell takes it.
+std::string in_shell(const std::string& path) {
+  const bool plain = path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789_./-+@%,:=") == std::string::npos;
+  if (plain && !path.empty() && path.front() != '-') return path;
+  std::string quoted = "'";
+  for (const char letter : path) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
+}
+
+}  // namespace
+
+int run_new(const NewOptions& options, Context& context) {
+  fs::path path = fs::path(options.path).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();  // "kite/"
+  const fs::path folder = context.folder / path;
+  const Entry there = context.disk.look(folder);
+  if (there == Entry::kFile || there == Entry::kOther) {
+    refuse(context, fmt::format("`{}` exists and is not a folder", options.path),
+           "choose another path");
+    return kNo;
+  }
+  if (!context.disk.list(folder).empty()) {
+    refuse(context, fmt::format("`{}` exists and is not empty", options.path),
+           "choose another path, or run `backendgen generate` there");
+    return kNo;
+  }
+  Description description;
+  const fs::path named = path == "." ? context.folder : path;
+  if (!describe(options, named, description, context)) return kNo;
+
+  const Plan plan = plan_project(description);
+  Diagnostics problems;
+  if (!write_new(plan, folder, context.disk, problems)) {
+    for (const Diagnostic& problem : problems.sorted()) context.console.report(problem);
+    return kNo;
+  }
+  const std::string& device = description.name.value;
+  context.console.status("Created", fmt::format("{}/, a backend for torch.device(\"{}\")",
+                                                path.generic_string(), device));
+  for (const std::string& file : reading_order(plan, description)) {
+    const std::string words = purpose(file, description);
+    context.console.line(words.empty() ? "  + " + file : fmt::format("  + {:<26} {}", file, words));
+  }
+  context.console.line("");
+  context.console.line("next:");
+  if (path != ".") context.console.line("  cd " + in_shell(path.generic_string()));
+  context.console.line("  pip install --no-build-isolation -e .");
+  context.console.line(fmt::format(
+      "  python -c \"import torch; print(torch.ones(2, device='{}') + 1)\"", device));
+  return kDone;
+}
+
+}  // namespace backendgen

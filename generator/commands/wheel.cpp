@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/wheel.h"
+
+#include <chrono>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "catalog.h"
+#include "load.h"
+#include "template.h"
+#include "torch_option.h"
+
+namespace backendgen {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kShownLogLines = 15;
+
+int refuse(Context& context, const std::string& message, const std::vector<std::string>& help = {},
+           const std::vector<std::string>& notes = {}) {
+  Diagnostic problem;
+  problem.message = message;
+  problem.help = help;
+  problem.notes = notes;
+  context.console.report(problem);
+  return kNo;
+}
+
+/// A path for people: relative to where they are, when it lies below.
+std::string shown(const fs::path& path, const Context& context) {
+  const fs::path relative = path.lexically_relative(context.folder);
+  const bool below = !relative.empty() && *relative.begin() != "..";
+  return (below ? relative : path).generic_string();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+/// What to do about a failed build: a kernel that the linker or the compiler names.
+std::vector<std::string> build_help(const std::string& log, const Description& description) {
+  std::vector<std::string> help;
+  for (const Kernel& kernel : description.kernels) {
+    const std::string reference = fmt::format("undefined reference to `{}(", kernel.function.value);
+    if (log.find(reference) == std::string::npos) continue;
+    help.push_back(
+        fmt::format("`{}` is in [operators.kernels] (backend.toml:{}) and needs a definition of `{}` "
+                    "as kernels.h declares it",
+                    kernel.op.value, kernel.op.span.line, kernel.function.value));
+  }
+  return help;
+}
+
+int report_failed_build(const fs::path& log, const Description& description, Context& context) {
+  std::string why;
+  const std::string text = context.disk.read(log, why).value_or("");
+  const std::vector<std::string> lines = lines_of(text);
+  std::string tail = fmt::format("the last lines of {}:", shown(log, context));
+  const std::size_t first = lines.size() - std::min(lines.size(), kShownLogLines);
+  for (std::size_t i = first; i < lines.size(); ++i) tail += "\n  " + lines[i];
+  return refuse(context, "the build failed", build_help(text, description), {tail});
+}
+
+/// Makes a folder and those above it; false, reported, when that fails.
+bool make_folders(const fs::path& folder, Context& context) {
+  if (context.disk.look(folder) == Entry::kFolder) return true;
+  if (folder.has_relative_path() && !make_folders(folder.parent_path(), context)) return false;
+  std::string why;
+  if (context.disk.make_folder(folder, why)) return true;
+  refuse(context, fmt::format("cannot make the folder {}: {}", shown(folder, context), why));
+  return false;
+}
+
+/// The only wheel in a folder; empty when there is none or more than one.
+fs::path wheel_in(const fs::path& folder, const Disk& disk) {
+  fs::path found;
+  for (const std::string& name : disk.list(folder)) {
+    if (!name.ends_with(".whl")) continue;
+    if (!found.empty()) return {};
+    found = folder / name;
+  }
+  return found;
+}
+
+/// Runs templates/tools/verify_wheel.py, whose lines are "KIND<tab>TEXT", and shows what it says.
+int verify(const std::string& python, const fs::path& wheel, const Loaded& loaded,
+           const TorchInstall& torch, bool smoke, Context& context) {
+  std::string script;
+  for (const TemplateFile& file : templates()) {
+    if (file.path == "tools/verify_wheel.py") script = std::string(file.text);
+  }
+  const Description& description = loaded.description;
+  const Outcome outcome = context.process.run(
+      {{python, "-c", script, wheel.string(), description.name.value, description.package.value,
+        torch.version.minor_text(), loaded.folder.string(), smoke ? "smoke" : "no-smoke"},
+       wheel.parent_path(),
+       {},
+       {}});
+  Diagnostic problem;
+  for (const std::string& line : lines_of(outcome.out)) {
+    const std::size_t tab = std::min(line.find('\t'), line.size());
+    const std::string kind = line.substr(0, tab);
+    const std::string text = line.substr(std::min(tab + 1, line.size()));
+    if (kind == "error") problem.message = text;
+    else if (kind == "help") problem.help.push_back(text);
+    else if (kind == "note") problem.notes.push_back(text);
+    else context.console.status(kind, text);
+  }
+  if (outcome.status == 0) return kDone;
+  if (problem.message.empty()) {
+    problem.message = "the wheel could not be verified";
+    for (const std::string& line : lines_of(outcome.err + outcome.why)) problem.notes.push_back(line);
+  }
+  context.console.report(problem);
+  return kNo;
+}
+
+/// Puts the wheel where it is wanted, whole or not at all.
+bool deliver(const fs::path& wheel, const fs::path& target, Context& context) {
+  std::string why;
+  const auto bytes = context.disk.read(wheel, why);
+  const fs::path beside = target.string() + ".new";
+  if (bytes && context.disk.write(beside, *bytes, why) &&
+      context.disk.rename(beside, target, why)) {
+    return true;
+  }
+  std::string ignored;
+  context.disk.remove(beside, ignored);
+  refuse(context, fmt::format("cannot write {}: {}", shown(target, context), why));
+  return false;
+}
+
+std::string size_of(std::size_t bytes) {
+  constexpr double kKib = 1024;
+  return bytes < kKib * kKib ? fmt::format("{:.0f} KiB", static_cast<double>(bytes) / kKib)
+                             : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kKib / kKib);
+}
+
+}  // namespace
+
+int run_wheel(const WheelOptions& options, Context& context) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto loaded = load(options.description, context);
+  if (!loaded) return kNo;
+  const Description& description = loaded->description;
+  const std::string python = options.python.empty() ? default_python(context) : options.python;
+
+  Diagnostics problems;
+  const auto torch = find_torch(python, context.disk, context.process, problems);
+  if (torch) {
+    check_release(description, *torch, problems);
+    const auto catalog = read_catalog(*torch, context.disk, problems);
+    if (catalog) check_operators(description, *catalog, *torch, problems);
+  }
+  context.console.report(problems, loaded->source);
+  if (problems.has_errors()) return kNo;
+  context.console.status("Checked", loaded->source.path());
+
+  const fs::path project = loaded->folder;
+  if (context.disk.look(project / "setup.py") != Entry::kFile) {
+    return refuse(context, fmt::format("{} has no setup.py", shown(project, context)),
+                  {fmt::format("with CMake alone, build the target `{}_wheel`",
+                               description.name.value)});
+  }
+  const fs::path built = project / "build" / "wheel";
+  const fs::path out =
+      options.out.empty() ? project / "dist" : context.folder / options.out;
+  if (!make_folders(built, context) || !make_folders(out, context)) return kNo;
+  std::string why;
+  for (const std::string& name : context.disk.list(built)) context.disk.remove(built / name, why);
+
+  context.console.status("Building", fmt::format("{} {} for PyTorch {}", description.package.value,
+                                                 description.version.value, torch->version.text()));
+  const fs::path log = project / "build" / "wheel.log";
+  const Outcome outcome = context.process.run({{python, "-m", "pip", "wheel", "--no-deps",
+                                                "--no-build-isolation", "--disable-pip-version-check",
+                                                "--wheel-dir", built.string(), "."},
+                                               project,
+                                               {},
+                                               log});
+  if (!outcome.why.empty()) {
+    return refuse(context, fmt::format("cannot run `{}`: {}", python, outcome.why),
+                  {"name a Python: `--python EXE`"});
+  }
+  if (outcome.status != 0) return report_failed_build(log, description, context);
+  const fs::path wheel = wheel_in(built, context.disk);
+  if (wheel.empty()) return refuse(context, "the build left no wheel");
+
+  if (verify(python, wheel, *loaded, *torch, options.smoke, context) != kDone) return kNo;
+  const fs::path target = out / wheel.filename();
+  if (!deliver(wheel, target, context)) return kNo;
+  const auto bytes = context.disk.read(target, why);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
+  context.console.status("Finished", fmt::format("{} ({}) in {:.0f} s", shown(target, context),
+                                                 size_of(bytes ? bytes->size() : 0), elapsed.count()));
+  return kDone;
+}
+
+}  // namespace backendgen

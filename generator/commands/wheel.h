@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "context.h"
+
+namespace backendgen {
+
+struct WheelOptions {
+  std::string description;  // a file or folder; empty: backend.toml here or above
+  std::string out;          // where the wheel goes; empty: dist/ of the project
+  std::string python;       // the interpreter that builds it; empty: the default one
+  bool smoke = true;        // import torch and use the device, with the wheel installed aside
+};
+
+/// `backendgen wheel`: builds a project's wheel through pip, opens it and proves it. Exit status.
+int run_wheel(const WheelOptions& options, Context& context);
+
+}  // namespace backendgen

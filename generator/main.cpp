@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+using namespace backendgen;
+
+namespace {
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+/// Colour on a terminal, unless NO_COLOR is set to something.
+Colour colour_of_terminal() {
+  const bool wanted = environment("NO_COLOR").value_or("").empty();
+  return wanted && isatty(STDERR_FILENO) != 0 ? Colour::kAlways : Colour::kNever;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  RealDisk disk;
+  RealProcess process;
+  Console console(std::cout, std::cerr, colour_of_terminal());
+  try {
+    Context context{disk, process, console, std::filesystem::current_path(), environment};
+    return run(std::vector<std::string>(argv + 1, argv + argc), context);
+  } catch (const std::exception& error) {
+    console.line(fmt::format("internal error: {}", error.what()));
+    console.line(fmt::format("note: this is a fault in backendgen {}, not in your description",
+                             BACKENDGEN_VERSION));
+    return kInternal;
+  }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "quote.h"
+
+namespace backendgen {
+
+namespace {
+
+std::string python_list(const std::vector<Text>& texts) {
+  std::vector<std::string> quoted;
+  for (const Text& text : texts) quoted.push_back(quote(text.value));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+/// The entry points as a Python dictionary: group → list of "name = target".
+std::string python_entry_points(const Description& description) {
+  const std::string& package = description.package.value;
+  std::string text = fmt::format("{{\n    \"torch.backends\": [\"{0} = {0}:_autoload\"],\n", package);
+  for (const EntryPointGroup& group : description.entry_points) {
+    std::vector<std::string> lines;
+    for (const EntryPoint& entry : group.entries) {
+      lines.push_back(quote(fmt::format("{} = {}", entry.name.value, entry.target.value)));
+    }
+    text += fmt::format("    {}: [{}],\n", quote(group.name.value), fmt::join(lines, ", "));
+  }
+  return text + "}";
+}
+
+std::string upper(std::string text) {
+  for (char& letter : text) {
+    if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
+  }
+  return text;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+/// Fills every template below `folder` and puts the results below `target`, which may be empty.
+void add_tree(Plan& plan, const Values& values, std::string_view folder, std::string target) {
+  if (!target.empty()) target += '/';
+  for (const TemplateFile& file : templates()) {
+    if (!file.path.starts_with(folder)) continue;
+    std::string path = target + std::string(file.path.substr(folder.size()));
+    replace_all(path, "@package@", values.texts.at("package"));
+    replace_all(path, "@device@", values.texts.at("device"));
+    plan.push_back({std::move(path), fill(file, values)});
+  }
+}
+
+Plan sorted(Plan plan) {
+  std::sort(plan.begin(), plan.end(),
+            [](const PlannedFile& a, const PlannedFile& b) { return a.path < b.path; });
+  return plan;
+}
+
+std::vector<Values> as_list(const Rows& rows) {
+  std::vector<Values> items;
+  for (const auto& row : rows) items.push_back({row, {}, {}});
+  return items;
+}
+
+std::string with_slashes(std::string module) {
+  std::replace(module.begin(), module.end(), '.', '/');
+  return module;
+}
+
+}  // namespace
+
+Values description_values(const Description& description) {
+  const std::string& runtime = description.runtime.value;
+  const std::size_t colons = runtime.rfind("::");
+  const bool nested = colons != std::string::npos;
+  const bool submodule = description.layout == Layout::kSubmodule;
+  const bool falls_back = description.fallback == Fallback::kCpu;
+  Values values;
+  values.texts = {
+      {"device", description.name.value},
+      {"device_upper", upper(description.name.value)},
+      {"package", description.package.value},
+      {"module", description.module()},
+      {"version", description.version.value},
+      {"summary", description.summary.value},
+      {"summary_quoted", quote(description.summary.value)},
+      {"runtime", runtime},
+      {"runtime_namespace", nested ? runtime.substr(0, colons) : ""},
+      {"runtime_type", nested ? runtime.substr(colons + 2) : runtime},
+      {"header_quoted", quote(description.header.value)},
+      {"on_failure", description.on_failure == OnFailure::kWarn ? "warn" : "error"},
+      {"layout", submodule ? "submodule" : "package"},
+      {"fallback", falls_back ? "cpu" : "error"},
+      {"imports", python_list(description.imports)},
+      {"amp_dtypes", python_list(description.amp_dtypes)},
+      {"entry_points", python_entry_points(description)},
+      {"torch_requires", description.torch_requires.value},
+  };
+  values.sections = {
+      {"layout_package", !submodule},
+      {"layout_submodule", submodule},
+      {"fallback_cpu", falls_back},
+      {"fallback_error", !falls_back},
+      {"has_kernels", !description.kernels.empty()},
+  };
+  return values;
+}
+
+Values glue_values(const Description& description, const TorchInstall& torch,
+                   const std::vector<KernelModel>& kernels) {
+  Values values = description_values(description);
+  const TorchVersion& version = torch.version;
+  values.texts["torch_version"] = version.text();
+  values.texts["torch_minor"] = version.minor_text();
+  values.texts["torch_next_minor"] = fmt::format("{}.{}", version.major, version.minor + 1);
+  Rows rows;
+  for (const KernelModel& kernel : kernels) rows.push_back(kernel.values());
+  values.lists = {
+      {"kernels", as_list(rows)},
+      {"kernel_declarations", as_list(declaration_rows(kernels))},
+      {"kernel_headers", as_list(header_rows(kernels))},
+  };
+  return values;
+}
+
+Plan plan_project(const Description& description) {
+  Plan plan;
+  add_tree(plan, description_values(description), "project/", "");
+  return sorted(std::move(plan));
+}
+
+Plan plan_glue(const Description& description, const TorchInstall& torch,
+               const std::vector<KernelModel>& kernels) {
+  const Values values = glue_values(description, torch, kernels);
+  const std::string python = "python/";
+  const bool submodule = description.layout == Layout::kSubmodule;
+  Plan plan;
+  add_tree(plan, values, "glue/", "");
+  add_tree(plan, values, "packaging/", "packaging");
+  add_tree(plan, values, "python/common/", python + with_slashes(description.module()));
+  add_tree(plan, values, submodule ? "python/submodule/" : "python/package/",
+           python + description.package.value);
+  return sorted(std::move(plan));
+}
+
+std::string plan_ci(const Description& description, const std::string& service,
+                    const std::vector<std::string>& releases) {
+  Values values = description_values(description);
+  auto& matrix = values.lists["torch_matrix"];
+  for (const std::string& release : releases) matrix.push_back({{{"release", release}}, {}, {}});
+  Plan plan;
+  add_tree(plan, values, fmt::format("ci/{}.yml", service), "");
+  if (plan.size() != 1) throw InternalError(fmt::format("template ci/{}.yml: missing", service));
+  return plan.front().text;
+}
+
+}  // namespace backendgen

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "description.h"
+#include "kernel_model.h"
+#include "template.h"
+#include "torch_install.h"
+
+namespace backendgen {
+
+/// A file to be, in memory. The path is relative, with "/", below the folder the plan is for.
+struct PlannedFile {
+  std::string path;
+  std::string text;
+};
+using Plan = std::vector<PlannedFile>;  // sorted by path
+
+/// Every name that templates may use, from a description alone.
+Values description_values(const Description& description);
+
+/// The same and what depends on PyTorch: its release, and the kernels with their C++ signatures.
+Values glue_values(const Description& description, const TorchInstall& torch,
+                   const std::vector<KernelModel>& kernels);
+
+/// What `new` writes: the vendor's own files.
+Plan plan_project(const Description& description);
+
+/// What `generate` writes: the C++ glue, the Python package, and the packaging for the CMake road.
+Plan plan_glue(const Description& description, const TorchInstall& torch,
+               const std::vector<KernelModel>& kernels);
+
+/// What `ci github` prints, for PyTorch releases such as "2.13.0".
+std::string plan_ci(const Description& description, const std::string& service,
+                    const std::vector<std::string>& releases);
+
+}  // namespace backendgen

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace backendgen {
+
+/// A file of templates/, embedded in the program.
+struct TemplateFile {
+  std::string_view path;  // below templates/
+  std::string_view text;
+};
+
+/// All embedded templates, by path.
+std::span<const TemplateFile> templates();
+
+/// A fault in BackendKit itself, such as a template with an unknown variable: exit status 3.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// What a template may name. Texts are inserted as they are: whoever fills them has made them safe
+/// for the template's language. A section is shown or not; a list repeats its section for each item.
+struct Values {
+  std::map<std::string, std::string> texts;
+  std::map<std::string, bool> sections;
+  std::map<std::string, std::vector<Values>> lists;
+};
+
+/// Fills in a mustache template. Throws InternalError with file and line for a template that is not
+/// well-formed or names something `values` lacks. Adds every name it met to `used`, if given.
+std::string fill(const TemplateFile& file, const Values& values,
+                 std::set<std::string>* used = nullptr);
+
+}  // namespace backendgen

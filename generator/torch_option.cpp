@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch_option.h"
+
+#include <fmt/format.h>
+
+namespace backendgen {
+
+std::string default_python(const Context& context) {
+  const std::optional<std::string> active = context.environment("VIRTUAL_ENV");
+  return active && !active->empty() ? *active + "/bin/python" : "python3";
+}
+
+std::optional<TorchInstall> choose_torch(const std::string& option, Context& context,
+                                         Diagnostics& problems) {
+  if (!option.empty()) return open_torch(context.folder / option, context.disk, problems);
+  return find_torch(default_python(context), context.disk, context.process, problems);
+}
+
+void check_release(const Description& description, const TorchInstall& torch,
+                   Diagnostics& problems) {
+  const Text& wanted = description.torch_requires;
+  if (admits(wanted.value, torch.version)) return;
+  problems
+      .error(fmt::format("PyTorch {} does not meet `requires`", torch.version.text()), wanted.span)
+      .notes.push_back(fmt::format("found in {}", torch.folder.generic_string()));
+}
+
+}  // namespace backendgen

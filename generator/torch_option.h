@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "context.h"
+#include "description.h"
+#include "diagnostic.h"
+#include "torch_install.h"
+
+namespace backendgen {
+
+/// The Python that commands use unless told otherwise: the active virtual environment's, else
+/// `python3`.
+std::string default_python(const Context& context);
+
+/// The PyTorch that a command works for: the folder `--torch` names, else the default Python's.
+std::optional<TorchInstall> choose_torch(const std::string& option, Context& context,
+                                         Diagnostics& problems);
+
+/// Adds an error, at `requires` of the description, when it does not admit this PyTorch.
+void check_release(const Description& description, const TorchInstall& torch,
+                   Diagnostics& problems);
+
+}  // namespace backendgen

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens a backend's wheel and proves it: verify_wheel.py WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
+
+Prints lines "KIND<tab>TEXT" for `backendgen wheel` to show; exits with 1 after a line "error".
+"""
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+
+def fail(error, help_="", note=""):
+    print("error\t" + error)
+    if help_:
+        print("help\t" + help_)
+    if note:
+        print("note\t" + note)
+    sys.exit(1)
+
+
+def check_entry_point(archive, name, device, package):
+    wanted = f"{package}:_autoload"
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+    parser.optionxform = str
+    for member in archive.namelist():
+        if member.endswith(".dist-info/entry_points.txt"):
+            parser.read_string(archive.read(member).decode())
+    found = parser["torch.backends"] if parser.has_section("torch.backends") else {}
+    if wanted not in found.values():
+        fail(
+            f"{name} has no `torch.backends` entry point",
+            f'setup.py needs `entry_points={{"torch.backends": ["{package} = {wanted}"]}}`',
+        )
+
+
+def dynamic_section(path):
+    text = subprocess.run(
+        ["readelf", "-dW", path], capture_output=True, text=True, check=True
+    ).stdout
+    needed, run_paths = [], []
+    for line in text.splitlines():
+        value = line.partition("[")[2].rpartition("]")[0]
+        if "(NEEDED)" in line:
+            needed.append(value)
+        if "(RPATH)" in line or "(RUNPATH)" in line:
+            run_paths += value.split(":")
+    return needed, run_paths
+
+
+def check_library(member, folder):
+    base = os.path.basename(member)
+    if re.match(r"lib(torch(_cpu|_cuda|_python|_global_deps)?|c10(_cuda)?)\.", base):
+        fail(f"{member} is a library of PyTorch and must not be in the wheel")
+    if not base.endswith(".so"):
+        return
+    if shutil.which("readelf") is None:
+        fail("`readelf` is needed to look into a library", "apt-get install binutils")
+    needed, run_paths = dynamic_section(os.path.join(folder, member))
+    for library in needed:
+        if library.startswith(("libpython", "libtorch_python")):
+            fail(
+                f"{member} needs {library}, so the wheel would serve one Python only",
+                "include no header of torch/csrc/autograd/python or pybind11",
+            )
+    for path in run_paths:
+        if not path.startswith("$ORIGIN"):
+            fail(f"{member} looks for libraries in {path}", "set the RPATH to `$ORIGIN`")
+
+
+def check_paths(archive, project):
+    for member in archive.namelist():
+        if os.fsencode(project) + b"/" in archive.read(member):
+            fail(
+                f"{member} holds the path of this project's folder",
+                "build with `-ffile-prefix-map`, as add_torch_backend() does",
+            )
+
+
+def smoke(folder, device):
+    code = f'import torch; torch.ones(2, device="{device}")'
+    environment = dict(os.environ, PYTHONPATH=folder, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    if run.returncode != 0:
+        for line in run.stderr.strip().splitlines()[-8:]:
+            print("note\t" + line)
+        fail(f"`{code}` failed with the wheel installed")
+    print("Tested\t" + code)
+
+
+def main():
+    wheel, device, package, minor, project, wish = sys.argv[1:]
+    name = os.path.basename(wheel)
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        check_entry_point(archive, name, device, package)
+        archive.extractall(folder)
+        libraries = [m for m in archive.namelist() if m.endswith((".so", ".dylib", ".dll"))]
+        own = [m for m in libraries if m.startswith(f"{package}/lib/{minor}/")]
+        if not own:
+            fail(f"{name} has no library in {package}/lib/{minor}/")
+        for member in libraries:
+            check_library(member, folder)
+        check_paths(archive, project)
+        count = "1 library" if len(libraries) == 1 else f"{len(libraries)} libraries"
+        print(f"Verified\tentry point, {count}, no path outside the wheel")
+        if wish == "smoke":
+            smoke(folder, device)
+
+
+main()

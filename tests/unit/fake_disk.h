@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "disk.h"
+
+namespace backendgen {
+
+/// A file system in memory, which can be told to fail.
+class FakeDisk : public Disk {
+ public:
+  std::map<std::string, std::string> files;
+  std::set<std::string> folders = {"/"};
+  int writes_before_full = 1000;  // then every write fails
+  int renames_before_failure = 1000;
+  std::set<std::string> read_only;
+
+  Entry look(const std::filesystem::path& path) const override {
+    if (files.count(path.string()) != 0) return Entry::kFile;
+    return folders.count(path.string()) != 0 ? Entry::kFolder : Entry::kNothing;
+  }
+
+  std::optional<std::string> read(const std::filesystem::path& path,
+                                  std::string& why) const override {
+    const auto found = files.find(path.string());
+    if (found != files.end()) return found->second;
+    why = "No such file or directory";
+    return std::nullopt;
+  }
+
+  bool write(const std::filesystem::path& path, std::string_view bytes,
+             std::string& why) override {
+    if (folders.count(path.parent_path().string()) == 0) {
+      why = "No such file or directory";
+      return false;
+    }
+    if (writes_before_full-- <= 0) {
+      files[path.string()] = std::string(bytes.substr(0, bytes.size() / 2));
+      why = "No space left on device";
+      return false;
+    }
+    files[path.string()] = std::string(bytes);
+    return true;
+  }
+
+  bool rename(const std::filesystem::path& from, const std::filesystem::path& to,
+              std::string& why) override {
+    if (renames_before_failure-- <= 0) {
+      why = "Input/output error";
+      return false;
+    }
+    files[to.string()] = files.at(from.string());
+    files.erase(from.string());
+    return true;
+  }
+
+  bool make_folder(const std::filesystem::path& path, std::string& why) override {
+    if (read_only.count(path.parent_path().string()) != 0) {
+      why = "Permission denied";
+      return false;
+    }
+    folders.insert(path.string());
+    return true;
+  }
+
+  std::vector<std::string> list(const std::filesystem::path& folder) const override {
+    std::vector<std::string> names;
+    for (const auto& [path, text] : files) {
+      const std::filesystem::path one = path;
+      if (one.parent_path() == folder) names.push_back(one.filename().string());
+    }
+    return names;
+  }
+
+  bool remove(const std::filesystem::path& path, std::string&) override {
+    files.erase(path.string());
+    folders.erase(path.string());
+    return true;
+  }
+};
+
+}  // namespace backendgen

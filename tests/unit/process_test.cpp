@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <unistd.h>
+
+#include "catch.h"
+#include "disk.h"
+
+using namespace backendgen;
+
+TEST_CASE("a program's status and both streams come back", "[process]") {
+  RealProcess process;
+  const Outcome outcome =
+      process.run({{"sh", "-c", "echo out; echo err >&2; exit 3"}, {}, {}, {}});
+  CHECK(outcome.status == 3);
+  CHECK(outcome.out == "out\n");
+  CHECK(outcome.err == "err\n");
+  CHECK(outcome.why.empty());
+}
+
+TEST_CASE("more than a pipe holds on both streams does not block", "[process]") {
+  RealProcess process;
+  const std::string script = "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2";
+  const Outcome outcome = process.run({{"sh", "-c", script}, {}, {}, {}});
+  CHECK(outcome.status == 0);
+  CHECK(outcome.out.size() == 300000);
+  CHECK(outcome.err.size() == 300000);
+}
+
+TEST_CASE("a program that is not there is a reason, not a status", "[process]") {
+  RealProcess process;
+  const Outcome outcome = process.run({{"/no/such/program"}, {}, {}, {}});
+  CHECK(outcome.status == -1);
+  CHECK(outcome.why == "No such file or directory");
+}
+
+TEST_CASE("a signal is 128 and its number", "[process]") {
+  RealProcess process;
+  CHECK(process.run({{"sh", "-c", "kill -9 $$"}, {}, {}, {}}).status == 137);
+}
+
+TEST_CASE("folder, environment and no standard input", "[process]") {
+  RealProcess process;
+  const Outcome outcome = process.run({{"sh", "-c", "pwd; echo $WORD; cat"}, "/", {{"WORD", "a b"}}, {}});
+  CHECK(outcome.out == "/\na b\n");
+}
+
+TEST_CASE("a real disk writes, renames, lists and gives reasons", "[disk]") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("backendgen-disk-" + std::to_string(getpid()));
+  RealDisk disk;
+  std::string why;
+  REQUIRE(disk.make_folder(folder, why));
+  CHECK(disk.look(folder) == Entry::kFolder);
+  const std::string bytes("a\0b\n", 4);
+  REQUIRE(disk.write(folder / "one", bytes, why));
+  CHECK(disk.read(folder / "one", why) == bytes);
+  REQUIRE(disk.rename(folder / "one", folder / "two", why));
+  CHECK(disk.look(folder / "one") == Entry::kNothing);
+  CHECK(disk.list(folder) == std::vector<std::string>{"two"});
+  CHECK_FALSE(disk.remove(folder, why));
+  CHECK(why == "Directory not empty");
+  CHECK_FALSE(disk.read(folder, why));
+  CHECK(why == "Is a directory");
+  CHECK_FALSE(disk.read(folder / "none", why));
+  CHECK(why == "No such file or directory");
+  CHECK_FALSE(disk.write(folder / "none" / "x", bytes, why));
+  REQUIRE(disk.write(folder / "empty", "", why));
+  CHECK(disk.read(folder / "empty", why) == std::string());
+  CHECK(disk.remove(folder / "two", why));
+  CHECK(disk.remove(folder / "empty", why));
+  CHECK(disk.remove(folder, why));
+  CHECK(disk.list(folder).empty());
+}
+
+TEST_CASE("a real disk that is full says so", "[disk]") {
+  RealDisk disk;
+  std::string why;
+  CHECK_FALSE(disk.write("/dev/full", std::string(100000, 'x'), why));
+  CHECK(why == "No space left on device");
+}
