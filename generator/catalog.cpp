@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cpp_types.h"
+#include "derive.h"
+#include "suggest.h"
+
+namespace backendgen {
+
+namespace {
+
+/// Operators and the entries that they come from, in the same order.
+struct Listed {
+  std::vector<Operator> operators;
+  std::vector<const NativeFunction*> functions;
+};
+
+bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
+                   Diagnostics& problems) {
+  const std::size_t errors = problems.error_count();
+  std::unordered_set<std::string> names;
+  for (const NativeFunction& function : functions) {
+    auto schema = parse_schema(function.func, function.span, problems);
+    if (!schema) continue;
+    if (!names.insert(schema->name().text()).second) {
+      problems.error(fmt::format("operator `{}` is listed twice", schema->name().text()),
+                     function.span);
+      continue;
+    }
+    Operator op{std::move(*schema)};
+    op.structured = function.structured;
+    op.composite_implicit =
+        function.composite_implicit || (!function.has_dispatch && !function.structured);
+    op.const_ref_for_mutable = function.const_ref_for_mutable;
+    listed.operators.push_back(std::move(op));
+    listed.functions.push_back(&function);
+  }
+  return problems.error_count() == errors;
+}
+
+using Group = std::vector<std::size_t>;  // indices of operators, in file order
+
+/// Whether torchgen heeds the `autogen` lines of a group. It leaves operators alone that are made of
+/// others altogether, unless (since 2.6) they are core ones.
+bool derives(const Group& group, const Listed& listed, const TorchVersion& release) {
+  const auto any = [&](auto wanted) { return std::any_of(group.begin(), group.end(), wanted); };
+  const bool named = any([&](std::size_t i) { return !listed.functions[i]->autogen.empty(); });
+  const bool own = any([&](std::size_t i) { return !listed.operators[i].composite_implicit; });
+  const bool core = any([&](std::size_t i) { return listed.functions[i]->core; });
+  return named && (own || (core && release >= TorchVersion{2, 6, 0}));
+}
+
+/// The groups that variants are derived from.
+std::vector<Group> autogen_groups(const Listed& listed, const TorchVersion& release) {
+  std::unordered_set<std::string> roots;
+  for (std::size_t i = 0; i < listed.operators.size(); ++i) {
+    if (!listed.functions[i]->autogen.empty()) roots.insert(listed.operators[i].schema.name().root());
+  }
+  std::vector<Group> groups;
+  std::unordered_map<std::string, std::size_t> by_key;
+  for (std::size_t i = 0; i < listed.operators.size(); ++i) {
+    const Schema& schema = listed.operators[i].schema;
+    if (!roots.contains(schema.name().root())) continue;
+    const auto [found, is_new] = by_key.emplace(group_key(schema), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(i);
+  }
+  std::erase_if(groups, [&](const Group& group) { return !derives(group, listed, release); });
+  return groups;
+}
+
+/// The member of a group that torchgen derives the others from.
+std::size_t base_of(const Group& group, const Listed& listed) {
+  constexpr std::array kPreference = {SchemaKind::kMutable, SchemaKind::kInplace, SchemaKind::kOut,
+                                      SchemaKind::kFunctional};
+  for (const SchemaKind kind : kPreference) {
+    for (const std::size_t i : group) {
+      if (listed.operators[i].schema.kind() == kind) return i;
+    }
+  }
+  return group.front();
+}
+
+/// Adds what the `autogen` lines of a group name; several of them may name the same operator.
+void derive(const Group& group, const Listed& listed, std::vector<Operator>& derived,
+            Diagnostics& problems) {
+  const Operator& base = listed.operators[base_of(group, listed)];
+  std::unordered_set<std::string> done;
+  for (const std::size_t i : group) {
+    for (const std::string& name : listed.functions[i]->autogen) {
+      if (!done.insert(name).second) continue;
+      const OperatorName wanted = OperatorName::parse(name);
+      const bool out = wanted.overload.ends_with("out");
+      auto schema = out ? derive_out(base.schema) : derive_functional(base.schema);
+      if (!schema || schema->name().text() != name) {
+        problems.error(fmt::format("`autogen` names `{}`, which does not follow from `{}`", name,
+                                   base.schema.name().text()),
+                       listed.functions[i]->span);
+        continue;
+      }
+      Operator op{std::move(*schema)};
+      op.derived = true;
+      op.const_ref_for_mutable = base.const_ref_for_mutable;
+      derived.push_back(std::move(op));
+    }
+  }
+}
+
+}  // namespace
+
+Catalog::Catalog(std::vector<Operator> operators) : operators_(std::move(operators)) {
+  by_name_.reserve(operators_.size());
+  for (std::size_t i = 0; i < operators_.size(); ++i) {
+    by_name_.emplace(operators_[i].schema.name().text(), i);
+  }
+}
+
+const Operator* Catalog::find(std::string_view name) const {
+  const auto found = by_name_.find(std::string(name));
+  return found == by_name_.end() ? nullptr : &operators_[found->second];
+}
+
+std::vector<std::string> Catalog::overloads(std::string_view base) const {
+  std::vector<std::string> names;
+  for (const Operator& op : operators_) {
+    const OperatorName& name = op.schema.name();
+    if (name.base == base) names.push_back(name.text());
+  }
+  return names;
+}
+
+std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions,
+                                    const TorchVersion& release, Diagnostics& problems) {
+  Listed listed;
+  if (!parse_entries(functions, listed, problems)) return std::nullopt;
+  const std::size_t errors = problems.error_count();
+  std::vector<Operator> derived;
+  for (const Group& group : autogen_groups(listed, release)) {
+    derive(group, listed, derived, problems);
+  }
+  if (problems.error_count() != errors) return std::nullopt;
+  std::vector<Operator> operators = std::move(listed.operators);
+  std::move(derived.begin(), derived.end(), std::back_inserter(operators));
+  return Catalog(std::move(operators));
+}
+
+std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
+                                    Diagnostics& problems) {
+  const std::string path = torch.operators.generic_string();
+  std::string why;
+  auto text = disk.read(torch.operators, why);
+  if (!text) {
+    problems.error(fmt::format("cannot read the operators of PyTorch: `{}`: {}", path, why));
+    return std::nullopt;
+  }
+  const Source source(path, std::move(*text));
+  Diagnostics found;
+  std::optional<Catalog> catalog;
+  if (const auto functions = read_native_functions(source, found)) {
+    catalog = make_catalog(*functions, torch.version, found);
+  }
+  if (!found.has_errors()) return catalog;
+  const Diagnostic first = found.sorted().front();
+  Diagnostic& error =
+      problems.error(fmt::format("the operator list of PyTorch is damaged: {}", first.message));
+  error.notes.push_back(first.span.known()
+                            ? fmt::format("it is {}:{}:{}", path, first.span.line, first.span.column)
+                            : fmt::format("it is {}", path));
+  error.help.push_back("`python -m pip install --force-reinstall torch`");
+  return std::nullopt;
+}
+
+namespace {
+
+constexpr std::size_t kFewOverloads = 8;
+
+/// "`add.Tensor`, `add.Scalar` and `add.out`"
+std::string listing(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i != 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += fmt::format("`{}`", names[i]);
+  }
+  return text;
+}
+
+std::vector<std::string> all_names(const Catalog& catalog) {
+  std::vector<std::string> names;
+  names.reserve(catalog.operators().size());
+  for (const Operator& op : catalog.operators()) names.push_back(op.schema.name().text());
+  return names;
+}
+
+std::vector<std::string> all_bases(const Catalog& catalog) {
+  std::vector<std::string> bases;
+  std::unordered_set<std::string_view> seen;
+  for (const Operator& op : catalog.operators()) {
+    const std::string& base = op.schema.name().base;
+    if (seen.insert(base).second) bases.push_back(base);
+  }
+  return bases;
+}
+
+/// The operator that a user most likely meant by the name `text`, which is no operator's.
+std::optional<std::string> guess(const std::string& text, const Catalog& catalog) {
+  const OperatorName name = OperatorName::parse(text);
+  auto near = nearest(text, catalog.overloads(name.base));
+  if (near) return near;
+  // Of the overloads of a base, kernels are best written for the out= one.
+  if (name.overload.empty()) {
+    const auto base = nearest(name.base, all_bases(catalog));
+    for (const char* overload : {"", ".out"}) {
+      if (base && catalog.find(*base + overload) != nullptr) return *base + overload;
+    }
+  }
+  return nearest(text, all_names(catalog));
+}
+
+void report_unknown(const Text& op, const Catalog& catalog, const TorchInstall& torch,
+                    Diagnostics& problems) {
+  constexpr std::string_view kAten = "aten::";
+  const std::string& name = op.value;
+  const bool aten = name.starts_with(kAten);
+  if (!aten && name.find("::") != std::string::npos) {
+    problems.error(fmt::format("{} is not an operator of PyTorch", in_ticks(name)), op.span)
+        .notes.push_back("kernels are for PyTorch's own operators, those of `aten`");
+    return;
+  }
+  const std::string local = aten ? name.substr(kAten.size()) : name;
+  if (catalog.find(local) != nullptr) {
+    problems.error(fmt::format("{} has a namespace", in_ticks(name)), op.span)
+        .help.push_back(fmt::format("did you mean `{}`?", local));
+    return;
+  }
+  Diagnostic& error = problems.error(fmt::format("no operator {} in PyTorch {}",
+                                                 in_ticks("aten::" + local),
+                                                 torch.version.minor_text()),
+                                     op.span);
+  const auto near = guess(local, catalog);
+  if (near) error.help.push_back(fmt::format("did you mean `{}`?", *near));
+  const std::string base = OperatorName::parse(near.value_or(local)).base;
+  const std::vector<std::string> overloads = catalog.overloads(base);
+  if (overloads.size() > 1 && overloads.size() <= kFewOverloads) {
+    error.notes.push_back(fmt::format("the overloads of `{}` are {}", base, listing(overloads)));
+  }
+}
+
+/// Autograd differentiates such an operator through what it is made of, unless a backend has a kernel
+/// for it: then the kernel is called, no graph is recorded, and gradients stop there.
+bool loses_gradient(const Operator& op) {
+  const auto returns = op.schema.returns();
+  return op.composite_implicit && op.schema.kind() != SchemaKind::kOut &&
+         std::any_of(returns.begin(), returns.end(),
+                     [](const Return& result) { return result.type.tensor_like(); });
+}
+
+}  // namespace
+
+void check_operators(const Description& description, const Catalog& catalog,
+                     const TorchInstall& torch, Diagnostics& problems) {
+  // Functions may be overloaded and may serve several operators, but C++ tells overloads apart by
+  // their parameters alone.
+  struct Use {
+    const Kernel* kernel;
+    std::string return_type;
+  };
+  std::map<std::string, Use> uses;  // by "foo::add(parameter types)"
+  for (const Kernel& kernel : description.kernels) {
+    const std::string& name = kernel.op.value;
+    const Operator* op = catalog.find(name);
+    if (op == nullptr) {
+      report_unknown(kernel.op, catalog, torch, problems);
+      continue;
+    }
+    std::string unknown;
+    const auto signature = cpp_signature(*op, SymInts::kNumbers, unknown);
+    if (!signature) {
+      problems
+          .error(fmt::format("`{}` cannot have a kernel: no C++ type is known for `{}`", name, unknown),
+                 kernel.op.span)
+          .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
+      continue;
+    }
+    const std::string types = signature->type().substr(signature->return_type.size());
+    const auto [use, is_new] =
+        uses.try_emplace(kernel.function.value + types, Use{&kernel, signature->return_type});
+    if (!is_new && use->second.return_type != signature->return_type) {
+      Diagnostic& error = problems.error(
+          fmt::format("`{}` cannot serve `{}` and `{}`", kernel.function.value,
+                      use->second.kernel->op.value, name),
+          kernel.function.span);
+      error.earlier = Label{use->second.kernel->function.span, "first used here"};
+      error.notes.push_back(fmt::format("they have the same parameters, but return `{}` and `{}`",
+                                        use->second.return_type, signature->return_type));
+    }
+    if (loses_gradient(*op)) {
+      problems.warning(fmt::format("with a kernel, `{}` has no gradient", name), kernel.op.span)
+          .notes.push_back("PyTorch makes it of other operators and differentiates those; a "
+                           "backend's own kernel replaces both");
+    }
+  }
+}
+
+}  // namespace backendgen

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "description.h"
+#include "diagnostic.h"
+#include "disk.h"
+#include "native_functions.h"
+#include "schema.h"
+#include "torch_install.h"
+
+namespace backendgen {
+
+/// An operator of PyTorch.
+struct Operator {
+  Schema schema;
+  bool derived = false;     // not in native_functions.yaml: torchgen makes it for an `autogen` entry
+  bool structured = false;  // its group has a structured kernel
+  bool composite_implicit = false;     // made of other operators, which autograd differentiates
+  bool const_ref_for_mutable = false;  // written tensors are passed as `const at::Tensor&`
+};
+
+/// All operators of one PyTorch, those that torchgen derives included.
+class Catalog {
+ public:
+  /// Two operators never have the same name.
+  explicit Catalog(std::vector<Operator> operators);
+
+  /// The operator with this name, such as "add.out"; null when there is none.
+  const Operator* find(std::string_view name) const;
+
+  /// In the order of native_functions.yaml; then the derived ones.
+  const std::vector<Operator>& operators() const { return operators_; }
+
+  /// The overloads of a base name, "add.Tensor", "add.Scalar", "add.out" of "add"; in file order.
+  std::vector<std::string> overloads(std::string_view base) const;
+
+ private:
+  std::vector<Operator> operators_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+};
+
+/// Makes the catalog of the entries of native_functions.yaml: what they list, and the out= and
+/// functional variants that torchgen of that release adds for `autogen`. Errors have their place in
+/// the file.
+std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions,
+                                    const TorchVersion& release, Diagnostics& problems);
+
+/// Reads the operators of an installed PyTorch. Errors name the file and the line in their text,
+/// since `problems` is about another file.
+std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
+                                    Diagnostics& problems);
+
+/// Judges [operators.kernels]: unknown operators, operators that no backend can register, C++
+/// functions that two operators want with the same parameters but another result.
+void check_operators(const Description& description, const Catalog& catalog,
+                     const TorchInstall& torch, Diagnostics& problems);
+
+}  // namespace backendgen

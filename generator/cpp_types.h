@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalog.h"
+#include "schema.h"
+
+namespace backendgen {
+
+/// Whether symbolic integers stay what they are (`c10::SymInt`), as the dispatcher passes them, or
+/// arrive as numbers (`int64_t`, `at::IntArrayRef`), as kernels want them. Results stay symbolic in
+/// either case: that is PyTorch's rule.
+enum class SymInts { kSymbolic, kNumbers };
+
+struct Parameter {
+  std::string type;  // "const at::Tensor&"
+  std::string name;  // "self"
+};
+
+/// The C++ side of an operator in the dispatcher's calling convention: arguments in the schema's
+/// order, tensor options one by one.
+struct Signature {
+  std::string return_type;
+  std::vector<Parameter> parameters;
+
+  std::string type() const;         // "at::Tensor& (const at::Tensor&, at::Tensor&)"
+  std::string declaration() const;  // "const at::Tensor& self, at::Tensor& out"
+  std::string arguments() const;    // "self, out"
+};
+
+/// The C++ types that PyTorch expects of a kernel of `op`. Empty when the schema has a type that has
+/// no C++ counterpart here; `unknown` is that type then.
+std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std::string& unknown);
+
+/// The positions of the arguments that tell which device a kernel works on, in PyTorch's order: the
+/// device among a factory's tensor options, `self`, what is written to, the other positional ones.
+std::vector<std::size_t> device_order(const Schema& schema);
+
+/// The headers of PyTorch that declare the types of a signature, such as "ATen/core/Tensor.h";
+/// sorted.
+std::vector<std::string> cpp_headers(const Signature& signature);
+
+}  // namespace backendgen

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native_functions.h"
+
+#include <string_view>
+
+#include <yaml.h>
+
+#include <fmt/format.h>
+
+namespace backendgen {
+
+namespace {
+
+Span span_of(const yaml_mark_t& mark, std::size_t length = 1) {
+  return {mark.line + 1, mark.column + 1, length};
+}
+
+/// libyaml's stream of events, one at a time. The current event stays valid until the next.
+class Events {
+ public:
+  Events(const Source& source, Diagnostics& problems) : problems_(problems) {
+    if (yaml_parser_initialize(&parser_) == 0) {
+      failed_ = true;
+      problems_.error("out of memory");
+      return;
+    }
+    yaml_parser_set_input_string(
+        &parser_, reinterpret_cast<const unsigned char*>(source.text().data()),
+        source.text().size());
+  }
+  ~Events() {
+    yaml_event_delete(&event_);
+    yaml_parser_delete(&parser_);
+  }
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+
+  /// The type of the next event; YAML_NO_EVENT when the text is no YAML, which is an error.
+  yaml_event_type_t next() {
+    yaml_event_delete(&event_);
+    event_.type = YAML_NO_EVENT;
+    if (failed_) return YAML_NO_EVENT;
+    if (yaml_parser_parse(&parser_, &event_) == 0) {
+      failed_ = true;
+      const char* problem = parser_.problem == nullptr ? "unreadable" : parser_.problem;
+      problems_.error(fmt::format("not YAML: {}", problem), span_of(parser_.problem_mark));
+      return YAML_NO_EVENT;
+    }
+    return event_.type;
+  }
+
+  yaml_event_type_t type() const { return event_.type; }
+
+  std::string_view scalar() const {
+    return {reinterpret_cast<const char*>(event_.data.scalar.value), event_.data.scalar.length};
+  }
+
+  Span span() const {
+    const bool one_line = event_.start_mark.line == event_.end_mark.line;
+    const std::size_t length =
+        one_line ? event_.end_mark.column - event_.start_mark.column : std::size_t{1};
+    return span_of(event_.start_mark, length == 0 ? 1 : length);
+  }
+
+  /// Skips the rest of the value whose first event is the current one.
+  bool skip() {
+    int depth = 0;
+    do {
+      if (type() == YAML_MAPPING_START_EVENT || type() == YAML_SEQUENCE_START_EVENT) ++depth;
+      if (type() == YAML_MAPPING_END_EVENT || type() == YAML_SEQUENCE_END_EVENT) --depth;
+      if (depth == 0) return true;
+    } while (next() != YAML_NO_EVENT);
+    return false;
+  }
+
+  Diagnostics& problems() { return problems_; }
+
+ private:
+  Diagnostics& problems_;
+  yaml_parser_t parser_{};
+  yaml_event_t event_{};
+  bool failed_ = false;
+};
+
+/// The three kinds of value that entries have. Each reads the value whose first event is current;
+/// false after an error.
+bool read_text(Events& events, std::string_view key, std::string& text) {
+  if (events.type() != YAML_SCALAR_EVENT) {
+    events.problems().error(fmt::format("`{}` is no text", key), events.span());
+    return false;
+  }
+  text = events.scalar();
+  return true;
+}
+
+bool read_flag(Events& events, std::string_view key, bool& flag) {
+  std::string text;
+  if (!read_text(events, key, text)) return false;
+  flag = text == "True" || text == "true";
+  if (flag || text == "False" || text == "false") return true;
+  events.problems().error(fmt::format("`{}` is neither `True` nor `False`", key), events.span());
+  return false;
+}
+
+void split(std::string_view list, std::vector<std::string>& words) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    std::string_view word = list.substr(0, comma);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (!word.empty()) words.emplace_back(word);
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+}
+
+/// The keys of a dispatch table ("CPU, CUDA: add_stub"); its values are kernels of PyTorch's own.
+bool read_dispatch(Events& events, NativeFunction& function) {
+  if (events.type() != YAML_MAPPING_START_EVENT) {
+    events.problems().error("`dispatch` is no table", events.span());
+    return false;
+  }
+  function.has_dispatch = true;
+  while (events.next() != YAML_MAPPING_END_EVENT) {
+    std::string keys;
+    if (events.type() == YAML_NO_EVENT || !read_text(events, "dispatch", keys)) return false;
+    std::vector<std::string> words;
+    split(keys, words);
+    for (const std::string& word : words) {
+      if (word == "CompositeImplicitAutograd") function.composite_implicit = true;
+    }
+    if (events.next() == YAML_NO_EVENT || !events.skip()) return false;
+  }
+  return true;
+}
+
+/// One tag, or a list of them.
+bool read_tags(Events& events, NativeFunction& function) {
+  const bool list = events.type() == YAML_SEQUENCE_START_EVENT;
+  if (list) events.next();
+  while (events.type() != YAML_SEQUENCE_END_EVENT) {
+    std::string tag;
+    if (events.type() == YAML_NO_EVENT || !read_text(events, "tags", tag)) return false;
+    function.core |= tag == "core";
+    if (!list) return true;
+    events.next();
+  }
+  return true;
+}
+
+bool read_value(Events& events, const std::string& key, NativeFunction& function) {
+  if (key == "func") {
+    function.span = events.span();
+    return read_text(events, key, function.func);
+  }
+  if (key == "dispatch") return read_dispatch(events, function);
+  if (key == "structured") {
+    bool structured = false;
+    if (!read_flag(events, key, structured)) return false;
+    function.structured |= structured;
+    return true;
+  }
+  if (key == "structured_delegate") {
+    function.structured = true;
+    return events.skip();
+  }
+  if (key == "use_const_ref_for_mutable_tensors") {
+    return read_flag(events, key, function.const_ref_for_mutable);
+  }
+  if (key == "tags") return read_tags(events, function);
+  if (key == "autogen") {
+    std::string names;
+    if (!read_text(events, key, names)) return false;
+    split(names, function.autogen);
+    return true;
+  }
+  return events.skip();
+}
+
+bool read_entry(Events& events, std::vector<NativeFunction>& functions) {
+  if (events.type() != YAML_MAPPING_START_EVENT) {
+    events.problems().error("expected a table with the key `func`", events.span());
+    return false;
+  }
+  NativeFunction function;
+  const Span start = events.span();
+  std::string key;
+  while (events.next() != YAML_MAPPING_END_EVENT) {
+    if (events.type() == YAML_NO_EVENT) return false;
+    if (events.type() != YAML_SCALAR_EVENT) {
+      events.problems().error("expected a key", events.span());
+      return false;
+    }
+    key = events.scalar();
+    if (events.next() == YAML_NO_EVENT || !read_value(events, key, function)) return false;
+  }
+  if (!function.span.known()) {
+    events.problems().error("an entry has no `func`", start);
+    return false;
+  }
+  functions.push_back(std::move(function));
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<NativeFunction>> read_native_functions(const Source& source,
+                                                                 Diagnostics& problems) {
+  Events events(source, problems);
+  if (events.next() == YAML_NO_EVENT) return std::nullopt;         // start of the stream
+  if (events.next() == YAML_NO_EVENT) return std::nullopt;         // start of the document
+  if (events.type() == YAML_STREAM_END_EVENT) {
+    problems.error("the list of operators is empty");
+    return std::nullopt;
+  }
+  if (events.next() != YAML_SEQUENCE_START_EVENT) {
+    if (events.type() != YAML_NO_EVENT) problems.error("expected a list", events.span());
+    return std::nullopt;
+  }
+  std::vector<NativeFunction> functions;
+  while (events.next() != YAML_SEQUENCE_END_EVENT) {
+    if (events.type() == YAML_NO_EVENT || !read_entry(events, functions)) return std::nullopt;
+  }
+  if (events.next() != YAML_DOCUMENT_END_EVENT || events.next() != YAML_STREAM_END_EVENT) {
+    if (events.type() != YAML_NO_EVENT) problems.error("expected the end", events.span());
+    return std::nullopt;
+  }
+  return functions;
+}
+
+}  // namespace backendgen

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnostic.h"
+#include "source.h"
+
+namespace backendgen {
+
+/// One entry of native_functions.yaml, as far as backends need it, before its schema is parsed.
+struct NativeFunction {
+  std::string func;                  // the schema: "add.out(Tensor self, …) -> Tensor(a!)"
+  Span span;                         // of the schema
+  std::vector<std::string> autogen;  // names of the variants that torchgen derives from the group
+  bool structured = false;           // has `structured` or `structured_delegate`
+  bool has_dispatch = false;         // has a `dispatch` table at all
+  bool composite_implicit = false;   // the table names CompositeImplicitAutograd
+  bool const_ref_for_mutable = false;  // use_const_ref_for_mutable_tensors
+  bool core = false;                   // has the tag `core`
+};
+
+/// Reads the list of operators that PyTorch ships with torchgen. Keys that backends do not need are
+/// skipped, so that newer releases may add some. Errors, with their place in `source`: no YAML, not
+/// a list of tables, an entry without `func`, a flag that is no flag.
+std::optional<std::vector<NativeFunction>> read_native_functions(const Source& source,
+                                                                 Diagnostics& problems);
+
+}  // namespace backendgen

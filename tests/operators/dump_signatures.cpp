@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints what backendgen knows about every operator of a PyTorch, for the comparison with torchgen:
+// one line each with tabs between name, schema, C++ signature with symbolic integers and without,
+// and the positions of the arguments that tell the device.
+
+#include <iostream>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "catalog.h"
+#include "cpp_types.h"
+#include "disk.h"
+#include "torch_install.h"
+
+namespace {
+
+using namespace backendgen;
+
+std::string cpp(const Operator& op, SymInts symints) {
+  std::string unknown;
+  const auto signature = cpp_signature(op, symints, unknown);
+  if (!signature) return fmt::format("no C++ type for {}", unknown);
+  return fmt::format("{} ({})", signature->return_type, signature->declaration());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: dump_signatures TORCH_FOLDER\n";
+    return 2;
+  }
+  RealDisk disk;
+  Diagnostics problems;
+  const auto torch = open_torch(argv[1], disk, problems);
+  const auto catalog = torch ? read_catalog(*torch, disk, problems) : std::nullopt;
+  for (const Diagnostic& problem : problems.sorted()) {
+    std::cerr << problem.message << '\n';
+    for (const std::string& note : problem.notes) std::cerr << "note: " << note << '\n';
+  }
+  if (!catalog) return 1;
+  std::string text;
+  for (const Operator& op : catalog->operators()) {
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\n", op.schema.name().text(), op.schema.text(),
+                        cpp(op, SymInts::kSymbolic), cpp(op, SymInts::kNumbers),
+                        fmt::join(device_order(op.schema), " "));
+  }
+  std::cout << text;
+  return 0;
+}

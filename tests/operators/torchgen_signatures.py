@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints what torchgen says about every operator, in the format of dump_signatures.cpp.
+
+Runs in a process of its own with the Python whose PyTorch is looked at; imports torchgen, not torch.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import torchgen
+from torchgen.api import dispatcher
+from torchgen.context import native_function_manager
+from torchgen.gen import parse_native_yaml
+from torchgen.model import NativeFunction, TensorOptionsArguments
+
+
+def plain(cpp_type: str) -> str:
+    """The same C++ type in the spelling of backendgen, which differs in spaces and a leading `::`."""
+    cpp_type = cpp_type.replace("::std::", "std::").replace(" &", "&")
+    return re.sub(r",(?=\S)", ", ", cpp_type)
+
+
+def signature(function: NativeFunction, *, symint: bool) -> str:
+    with native_function_manager(function):
+        returns = dispatcher.returns_type(function.func.returns, symint=symint).cpp_type()
+        arguments = [
+            f"{plain(binding.type)} {binding.name}"
+            for binding in dispatcher.arguments(function.func, symint=symint)
+        ]
+    return f"{plain(returns)} ({', '.join(arguments)})"
+
+
+def device_order(function: NativeFunction) -> list[int]:
+    """The order of torchgen's own device guard, register_dispatch_key.py; it stops at the first."""
+    arguments = function.func.arguments
+    names = [argument.name for argument in arguments.flat_all]
+    order = []
+    if any(isinstance(argument, TensorOptionsArguments) for argument in arguments.non_out):
+        order.append(names.index("device"))
+    own = [arguments.self_arg.argument] if arguments.self_arg else []
+    for argument in [*own, *arguments.out, *arguments.flat_positional]:
+        if argument.type.is_tensor_like() and names.index(argument.name) not in order:
+            order.append(names.index(argument.name))
+    return order
+
+
+def main() -> None:
+    native = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
+    parsed = parse_native_yaml(str(native / "native_functions.yaml"), str(native / "tags.yaml"))
+    for function in parsed.native_functions:
+        row = (
+            str(function.func.name),
+            str(function.func),
+            signature(function, symint=True),
+            signature(function, symint=False),
+            " ".join(map(str, device_order(function))),
+        )
+        sys.stdout.write("\t".join(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()
