@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "console.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "utf8.h"
+
+namespace backendgen {
+
+Console::Console(std::ostream& out, std::ostream& err, Colour colour)
+    : out_(out), err_(err), colour_(colour) {}
+
+void Console::data(std::string_view text) { out_ << text << std::flush; }
+
+void Console::status(std::string_view verb, std::string_view text) {
+  std::string drawn = fmt::format("{:>12}", verb);
+  if (colour_ == Colour::kAlways) drawn = fmt::format("\x1b[1;32m{}\x1b[0m", drawn);
+  err_ << drawn << ' ' << printable(text) << '\n' << std::flush;
+}
+
+void Console::line(std::string_view text) { err_ << text << '\n' << std::flush; }
+
+void Console::report(const Diagnostic& diagnostic, const Source* source) {
+  err_ << render(diagnostic, source, colour_) << std::flush;
+}
+
+void Console::report(const Diagnostics& problems, const Source& source) {
+  const std::vector<Diagnostic> sorted = problems.sorted();
+  const std::size_t shown = std::min(sorted.size(), kShownProblems);
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i != 0) err_ << '\n';
+    report(sorted[i], &source);
+  }
+  if (problems.error_count() > 1) {
+    Diagnostic summary;
+    summary.message = fmt::format("{} has {} problems", source.path(), problems.error_count());
+    if (shown < sorted.size()) {
+      summary.notes.push_back(fmt::format("the first {} are shown", shown));
+    }
+    err_ << '\n';
+    report(summary);
+  }
+}
+
+}  // namespace backendgen

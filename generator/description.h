@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "source.h"
+
+namespace backendgen {
+
+/// A value of the description and where it stands, for later diagnostics. A default has no place.
+struct Text {
+  std::string value;
+  Span span;
+};
+
+enum class Layout {
+  kPackage,    // the package is the device module: torch_foo
+  kSubmodule,  // a vendor's parent package, whose submodule `torch` is it: foo_frameworks.torch
+};
+enum class OnFailure { kWarn, kError };
+enum class Fallback { kCpu, kError };
+
+/// One line of [operators.kernels].
+struct Kernel {
+  Text op;        // "add.out", without "aten::"
+  Text function;  // "foo::add"
+};
+
+/// One line of an [entry-points.GROUP] table.
+struct EntryPoint {
+  Text name;
+  Text target;  // "module.path:attribute"
+};
+
+struct EntryPointGroup {
+  Text name;
+  std::vector<EntryPoint> entries;  // in file order
+};
+
+/// A checked backend.toml. Every field holds what its language accepts: identifiers are
+/// identifiers, texts have no control characters, paths stay below the project, defaults are
+/// filled in. After reading, no code asks whether a key exists.
+struct Description {
+  // [backend]
+  Text name;     // a C++, Python and device identifier: foo
+  Text package;  // a Python identifier: torch_foo
+  Text version;  // a PEP 440 version
+  Text summary;  // one line of any printable text
+  Text runtime;  // a qualified C++ name: foo::Runtime
+  Text header;   // a relative path without "..": runtime.h
+
+  // [torch]
+  Text torch_requires;  // comma-separated clauses such as ">=2.5,<3"
+
+  // [autoload]
+  Layout layout = Layout::kPackage;
+  OnFailure on_failure = OnFailure::kWarn;
+  std::vector<Text> imports;  // the vendor's Python modules, imported once the library is loaded
+
+  // [operators]
+  Fallback fallback = Fallback::kCpu;
+  std::vector<Kernel> kernels;  // in file order
+
+  // [amp]
+  std::vector<Text> amp_dtypes;  // names of torch dtypes
+
+  // [entry-points.*]
+  std::vector<EntryPointGroup> entry_points;  // in file order
+
+  /// The Python module that becomes `torch.<name>`'s package: `torch_foo`, or `foo_frameworks.torch`.
+  std::string module() const;
+};
+
+}  // namespace backendgen

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace backendgen {
+
+/// Why a text cannot be used for something: `message` ends an error ("it starts with a digit").
+struct Complaint {
+  std::string message;
+  std::string help;     // what to type instead ("write `torch_foo`"); may be empty
+};
+
+/// Each returns what is wrong with the text, empty when it may be used as it is in generated C++,
+/// Python, CMake and YAML.
+
+/// `[a-z][a-z0-9_]*`, at most 32 characters, no keyword, no device of PyTorch, and no name that
+/// registering a device would replace in `torch`, `torch.Tensor`, `torch.nn.Module`.
+std::optional<Complaint> judge_device_name(std::string_view name);
+
+/// A lower-case Python identifier, at most 64 characters, no keyword and no module that others own.
+std::optional<Complaint> judge_package_name(std::string_view name);
+
+/// A public version of PEP 440 in its normal form (`1.0rc1`, not `1.0-RC1`), without a local part.
+std::optional<Complaint> judge_version(std::string_view version);
+
+/// One line of printable text, at most 200 characters. It may hold quotes, backslashes and template
+/// syntax: who writes it into a file quotes it for that file.
+std::optional<Complaint> judge_summary(std::string_view summary);
+
+/// Identifiers joined by `::`, none a keyword of C++ or reserved to the compiler.
+std::optional<Complaint> judge_cpp_name(std::string_view name);
+
+/// A relative path of a header: names of letters, digits, `.`, `_`, `-` and `+`, joined by `/`, none
+/// of them `.` or `..`.
+std::optional<Complaint> judge_header(std::string_view path);
+
+/// Python identifiers joined by dots, none a keyword.
+std::optional<Complaint> judge_python_module(std::string_view module);
+
+/// Clauses such as `>=2.5` or `!=2.6.0` with commas between.
+std::optional<Complaint> judge_torch_requirement(std::string_view requirement);
+
+/// An operator as PyTorch writes it, `add` or `add.out`; without `aten::`.
+std::optional<Complaint> judge_operator(std::string_view name);
+
+/// The group of an entry point: words of letters, digits and `_` with dots between.
+std::optional<Complaint> judge_entry_point_group(std::string_view group);
+
+/// The name of an entry point: letters, digits, `.`, `_` and `-`.
+std::optional<Complaint> judge_entry_point_name(std::string_view name);
+
+/// What an entry point refers to: `module` or `module:attribute`.
+std::optional<Complaint> judge_entry_point_target(std::string_view target);
+
+}  // namespace backendgen
