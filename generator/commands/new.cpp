@@ -32,15 +32,17 @@ std::string purpose(const std::string& path, const Description& description) {
   return found == purposes.end() ? "" : found->second;
 }
 
-/// Files in the order a reader wants them; the rest follows as it is sorted.
+/// The plan's files in the order a reader wants them; those not named here follow as sorted.
 std::vector<std::string> reading_order(const Plan& plan, const Description& description) {
-  std::vector<std::string> order = {
+  const std::vector<std::string> first = {
       "backend.toml",     "CMakeLists.txt",   "csrc/runtime.h",
       "csrc/runtime.cpp", "csrc/kernels.cpp", description.package.value + "/extras.py",
       "setup.py"};
-  for (const PlannedFile& file : plan) {
-    if (std::find(order.begin(), order.end(), file.path) == order.end()) order.push_back(file.path);
-  }
+  std::vector<std::string> order;
+  for (const PlannedFile& file : plan) order.push_back(file.path);
+  std::stable_sort(order.begin(), order.end(), [&](const std::string& a, const std::string& b) {
+    return std::find(first.begin(), first.end(), a) < std::find(first.begin(), first.end(), b);
+  });
   return order;
 }
 
