@@ -17,7 +17,7 @@ namespace {
 
 /// As in `at::_ops`: the base and the overload, joined by an underscore.
 std::string identifier(const OperatorName& name) {
-  return name.overload.empty() ? name.base + "_default" : name.base + '_' + name.overload;
+  return name.overload.empty() ? name.base : name.base + '_' + name.overload;
 }
 
 KernelModel make_model(const Operator& op, const Kernel& kernel, const Signature& signature) {

@@ -141,8 +141,9 @@ std::optional<TorchInstall> find_torch(const std::string& python, const Disk& di
     return std::nullopt;
   }
   if (outcome.status != 0) {
-    problems.error(fmt::format("`{}` failed with status {}", python, outcome.status))
-        .notes.push_back(last_line(outcome.err));
+    Diagnostic& error =
+        problems.error(fmt::format("`{}` failed with status {}", python, outcome.status));
+    if (!outcome.err.empty()) error.notes.push_back(last_line(outcome.err));
     return std::nullopt;
   }
   const auto folder = line_after(outcome.out, "torch is in ");
