@@ -4,6 +4,7 @@
 import sys
 
 import torch
+from torch import nn
 
 
 def main(device: str) -> None:
@@ -11,14 +12,12 @@ def main(device: str) -> None:
     torch.manual_seed(0)
     x = torch.linspace(-3, 3, 256).unsqueeze(1).to(device)
     y = torch.sin(x)
-    model = torch.nn.Sequential(
-        torch.nn.Linear(1, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)
-    ).to(device)
+    model = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 1)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for step in range(101):
         optimizer.zero_grad()
-        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())

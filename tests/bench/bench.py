@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what BackendKit promises and prints it as tables; `./dev bench` sets it up.
+
+Every figure is a median of whole processes, taken in turns where two things are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+RUNS = 5
+IMPORT_RUNS = 21
+
+# Operators that torchgen's generator of backend stubs accepts as kernels.
+OPERATORS = """
+    abs.out add.out addmm.out bmm.out cat.out ceil.out clamp.out cos.out cumsum.out div.out
+    eq.Tensor_out exp.out gather.out ge.Tensor_out gelu.out index_select.out le.Tensor_out
+    log.out log_softmax.int_out lt.Tensor_out max_pool2d_with_indices.out mean.out mm.out
+    mul.out ne.Tensor_out neg.out native_dropout native_layer_norm nonzero pow.Tensor_Tensor_out
+    reciprocal.out relu relu_ rsqrt.out sigmoid.out silu.out sin.out sqrt.out sub.out
+    sum.IntList_out tanh.out topk.values where.self_out
+""".split()
+
+PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
+IMPORT_TORCH = "import time; t = time.perf_counter(); import torch; print(time.perf_counter() - t)"
+FIRST_USE = "import torch; print(torch.ones(2, device='foo') + 1)"
+
+
+def run(command: Sequence[str | Path], **options: object) -> str:
+    """The output of a command, which must succeed."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
+    return done.stdout
+
+
+def seconds(command: Sequence[str | Path], **options: object) -> float:
+    """How long a command takes as a process of its own."""
+    started = time.perf_counter()
+    run(command, **options)
+    return time.perf_counter() - started
+
+
+def environment(folder: Path, *below: str) -> Path:
+    """The Python of a new virtual environment that also sees what the Pythons `below` see."""
+    run([below[0], "-m", "venv", "--without-pip", folder])
+    python = folder / "bin" / "python"
+    folders = [run([one, "-c", PURELIB]).strip() for one in below]
+    Path(run([python, "-c", PURELIB]).strip(), "below.pth").write_text("\n".join(folders) + "\n")
+    return python
+
+
+def table(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
+    print(f"\n{title}")
+    for name, figure, remark in rows:
+        print(f"  {name:<52} {figure:>12}  {remark}".rstrip())
+
+
+def milliseconds(value: float) -> str:
+    return f"{value * 1000:.1f} ms"
+
+
+def bench_generate(work: Path) -> None:
+    """`backendgen generate` into a fresh folder, beside torchgen on the same operators."""
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    where = "import os, torch; print(os.path.dirname(torch.__file__))"
+    torch = run([base, "-c", where]).strip()
+    project = work / "generate"
+    project.mkdir()
+    kernels = "".join(f'"{name}" = "foo::{name.replace(".", "_")}"\n' for name in OPERATORS)
+    (project / "backend.toml").write_text(
+        f'[backend]\nname = "foo"\nversion = "0.1.0"\n\n[operators.kernels]\n{kernels}'
+    )
+    supported = "".join(f"- {name}\n" for name in OPERATORS)
+    stubs = project / "stubs.yaml"
+    stubs.write_text(f"backend: PrivateUse1\ncpp_namespace: foo\nsupported:\n{supported}")
+
+    ours, theirs = [], []
+    for turn in range(RUNS):
+        for part in range(4):
+            out = project / f"glue-{turn}-{part}"
+            command = [os.environ["BACKENDGEN"], "generate", "--out", out, "--torch", torch]
+            ours.append(seconds(command, cwd=project))
+        out = project / f"stubs-{turn}"
+        out.mkdir()
+        command = [base, "-m", "torchgen.gen_backend_stubs", "--source_yaml", stubs]
+        theirs.append(seconds([*command, "--output_dir", out]))
+    mine, other = statistics.median(ours), statistics.median(theirs)
+    table(
+        f"Code for {len(OPERATORS)} operators, whole processes",
+        [
+            ("backendgen generate", milliseconds(mine), f"median of {len(ours)}"),
+            ("python -m torchgen.gen_backend_stubs", milliseconds(other), f"median of {RUNS}"),
+            ("ratio", f"{other / mine:.0f} x", ""),
+        ],
+    )
+
+
+def bench_install(work: Path) -> None:
+    """From nothing to an imported backend, and again after a change of one kernel; no ccache."""
+    tools = os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"]
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    cold = {**os.environ, "CCACHE_DISABLE": "1"}
+    install = ["-m", "pip", "install", "-q", "--no-build-isolation", "--no-index", "."]
+    news, installs, imports, rebuilds = [], [], [], []
+    for turn in range(RUNS):
+        folder = work / f"install-{turn}"
+        python = environment(folder / "environment", base, tools)
+        news.append(seconds([os.environ["BACKENDGEN"], "new", folder / "foo"]))
+        installs.append(seconds([python, *install], cwd=folder / "foo", env=cold))
+        imports.append(seconds([python, "-c", FIRST_USE], cwd=folder))
+        kernels = folder / "foo" / "csrc" / "kernels.cpp"
+        kernels.write_text(kernels.read_text() + f"\nint changed_{turn}();\n")
+        rebuilds.append(seconds([python, *install], cwd=folder / "foo", env=cold))
+        if turn < RUNS - 1:
+            shutil.rmtree(folder)
+    total = [sum(parts) for parts in zip(news, installs, imports)]
+    remark = f"median of {RUNS}"
+    table(
+        f"From a name to a device, {os.cpu_count()} cores, without ccache",
+        [
+            ("backendgen new foo", milliseconds(statistics.median(news)), remark),
+            ("pip install --no-build-isolation .", f"{statistics.median(installs):.1f} s", remark),
+            (
+                "python: import torch, first tensor on foo",
+                f"{statistics.median(imports):.1f} s",
+                remark,
+            ),
+            ("all of these", f"{statistics.median(total):.1f} s", remark),
+            (
+                "one kernel changed, pip install again",
+                f"{statistics.median(rebuilds):.1f} s",
+                remark,
+            ),
+        ],
+    )
+
+
+def bench_import(work: Path) -> None:
+    """`import torch` with and without the backend, in turns."""
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    wheel = os.environ["BACKENDKIT_TEST_WHEEL"]
+    plain = environment(work / "plain", base)
+    backend = environment(work / "backend", base)
+    run([backend, "-m", "pip", "install", "-q", "--no-index", wheel])
+    times: dict[Path, list[float]] = {plain: [], backend: []}
+    for turn in range(IMPORT_RUNS + 1):
+        for python, taken in times.items():
+            value = float(run([python, "-c", IMPORT_TORCH], cwd=work))
+            if turn:  # the first turn writes byte code and fills the page cache
+                taken.append(value)
+    without, with_it = statistics.median(times[plain]), statistics.median(times[backend])
+    remark = f"median of {IMPORT_RUNS}, in turns"
+    table(
+        "import torch, fresh processes",
+        [
+            ("without a backend", milliseconds(without), remark),
+            ("with torch_foo installed", milliseconds(with_it), remark),
+            ("added", milliseconds(with_it - without), ""),
+        ],
+    )
+
+
+def main() -> None:
+    parts = {"generate": bench_generate, "install": bench_install, "import": bench_import}
+    chosen = sys.argv[1:] or list(parts)
+    for name in chosen:
+        if name not in parts:
+            sys.exit(f"error: unknown part `{name}`\nnote: the parts are {', '.join(parts)}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in chosen:
+            parts[name](Path(folder))
+
+
+if __name__ == "__main__":
+    main()
