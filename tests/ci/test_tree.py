@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules that every file of this repository keeps."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX_LINES, MAX_TEST_LINES = 400, 800
+
+# What `backendgen new` writes belongs to the vendor, and a golden is compared byte for byte.
+NOT_OURS = ("templates/project/", "templates/ci/", "examples/", "tests/golden/cases/")
+CODE = {".cpp", ".h", ".py", ".cmake", ".pyi"}
+
+FORBIDDEN = {
+    "unfinished work": re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b"),
+    "a place on one machine": re.compile(r"(?<![\w.])/(work|root|home/\w+)/"),
+    "a registry's host": re.compile(r"(py" + r"pi\.org|pytorch\.org/" + r"whl|pythonhosted\.org)"),
+}
+
+
+def files() -> list[str]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    return sorted(name for name in listed.decode().split("\0") if name and (ROOT / name).is_file())
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8", errors="replace")
+
+
+def code() -> list[str]:
+    return [name for name in files() if Path(name).suffix in CODE or name == "dev"]
+
+
+def ours(names: list[str]) -> list[str]:
+    return [name for name in names if not name.startswith(NOT_OURS)]
+
+
+def test_there_is_something_to_judge() -> None:
+    assert len(ours(code())) > 50
+
+
+def test_licence_line() -> None:
+    missing = [
+        name
+        for name in ours(code())
+        if text(name) and "SPDX-License-Identifier: Apache-2.0" not in text(name)[:200]
+    ]
+    assert missing == []
+
+
+def test_files_are_short() -> None:
+    long = []
+    for name in ours(code()):
+        limit = MAX_TEST_LINES if name.startswith("tests/") else MAX_LINES
+        lines = text(name).count("\n")
+        if lines > limit:
+            long.append(f"{name}: {lines} lines")
+    assert long == []
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_nothing_stands_here_that_must_not(what: str) -> None:
+    found = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name in ours(files())
+        for number, line in enumerate(text(name).splitlines(), 1)
+        if FORBIDDEN[what].search(line)
+    ]
+    assert found == []
