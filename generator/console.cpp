@@ -21,7 +21,7 @@ void Console::status(std::string_view verb, std::string_view text) {
   err_ << drawn << ' ' << printable(text) << '\n' << std::flush;
 }
 
-void Console::line(std::string_view text) { err_ << text << '\n' << std::flush; }
+void Console::line(std::string_view text) { err_ << printable_lines(text) << '\n' << std::flush; }
 
 void Console::report(const Diagnostic& diagnostic, const Source* source) {
   err_ << render(diagnostic, source, colour_) << std::flush;

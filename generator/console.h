@@ -28,7 +28,7 @@ class Console {
   /// "     Created kite/, a backend for …": a verb right-aligned in 12 columns, to stderr.
   void status(std::string_view verb, std::string_view text);
 
-  /// A line for people, as it is, to stderr: the caller sees to its being printable.
+  /// A line for people to stderr, or several; control characters become escapes.
   void line(std::string_view text);
 
   void report(const Diagnostic& diagnostic, const Source* source = nullptr);

@@ -2,6 +2,7 @@
 #include "document.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
@@ -117,6 +118,7 @@ class Parser {
     for (std::size_t i = 0; i < statements_.size(); ++i) {
       if (statements_[i].flaw == Flaw::kNone) continue;
       explain_flaw(source_, statements_[i], problems_);
+      note_broken(statements_[i]);
       drop(i);
     }
     for (std::size_t errors = 0; errors < kMostSyntaxErrors; ++errors) {
@@ -137,7 +139,8 @@ class Parser {
         fmt::format("the byte 0x{:02X} is not UTF-8", static_cast<unsigned char>(text_[bad])),
         source_.span(bad, bad + 1));
     problem.help.push_back("save the file in the encoding UTF-8");
-    if (text_.find('\0') != text_.npos) problem.notes.push_back("it may be UTF-16");
+    const std::string_view start = std::string_view(text_).substr(0, 2);
+    if (start == "\xFF\xFE" || start == "\xFE\xFF") problem.notes.push_back("it is UTF-16");
   }
 
   /// Reports a syntax error and takes the statement out; false when no statement is to blame.
@@ -150,12 +153,20 @@ class Parser {
       return false;
     }
     --i;
+    // After brackets that were never closed the parser stops in the statement behind them.
+    if (i > 0 && statements_[i - 1].bracket != Statement::npos && !dropped(statements_[i - 1])) --i;
     if (reason.find("redefine") != reason.npos || reason.find("cannot insert") != reason.npos) {
       repeated_.push_back(i);
     } else {
       explain_syntax(source_, statements_[i], reason, at, problems_);
-      const Statement& statement = statements_[i];
-      document_.broken.push_back(statement.header ? "[" : last_key(statement));
+      note_broken(statements_[i]);
+      // The rest of a text that was meant to go over lines.
+      for (std::size_t rest = i + 1; statements_[i].quote != Statement::npos; ++rest) {
+        if (rest == statements_.size() || statements_[rest].header) break;
+        if (statements_[rest].equals != Statement::npos) break;
+        drop(rest);
+        if (statements_[rest].quote != Statement::npos) break;
+      }
     }
     drop(i);
     return true;
@@ -163,18 +174,26 @@ class Parser {
 
   bool dropped(const Statement& statement) const { return text_[statement.begin] == ' '; }
 
-  std::string last_key(const Statement& statement) const {
-    std::string_view key(source_.text());
-    key = key.substr(statement.begin, std::min(statement.equals, statement.end) - statement.begin);
-    key = key.substr(0, key.find_first_of(" \t\r\n:"));
-    return std::string(key.substr(key.rfind('.') + 1));
+  /// Remembers the words before the "=": one of them is the key that is missing now.
+  void note_broken(const Statement& statement) {
+    if (statement.header) {
+      document_.broken.push_back("[");
+      return;
+    }
+    std::string word;
+    for (std::size_t at = statement.begin; at < std::min(statement.equals, statement.end); ++at) {
+      const char c = source_.text()[at];
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-') {
+        word += c;
+      } else if (!word.empty()) {
+        document_.broken.push_back(std::exchange(word, ""));
+      }
+    }
+    if (!word.empty()) document_.broken.push_back(word);
   }
 
   /// Blanks a statement, and with a table's head all up to the next table.
   void drop(std::size_t i) {
-    if (statements_[i].flaw != Flaw::kNone) {
-      document_.broken.push_back(statements_[i].header ? "[" : last_key(statements_[i]));
-    }
     std::size_t end = statements_[i].end;
     if (statements_[i].header) {
       for (std::size_t next = i + 1; next < statements_.size() && !statements_[next].header; ++next) {
@@ -182,7 +201,7 @@ class Parser {
       }
     }
     for (std::size_t at = statements_[i].begin; at < end; ++at) {
-      if (text_[at] != '\n' && text_[at] != '\r') text_[at] = ' ';
+      if (text_[at] != '\n') text_[at] = ' ';
     }
   }
 
@@ -227,7 +246,7 @@ class Parser {
           Label{first->span, "first listed here"};
     } else {
       problems_.error(fmt::format("{} is given twice", in_ticks(key)), span).earlier =
-          Label{first->span, "first given here"};
+          Label{statement.header ? first->value.span : first->span, "first given here"};
     }
   }
 

@@ -54,8 +54,8 @@ std::optional<Complaint> judge_amp_dtype(std::string_view name) {
 
 class DescriptionReader {
  public:
-  DescriptionReader(const Document& document, Diagnostics& problems)
-      : document_(document), problems_(problems), reader_(problems) {}
+  DescriptionReader(const Document& document, const std::string& path, Diagnostics& problems)
+      : document_(document), path_(path), problems_(problems), reader_(problems) {}
 
   Description read() {
     report_unknown_tables();
@@ -81,7 +81,9 @@ class DescriptionReader {
       } else {
         Diagnostic& problem =
             problems_.error("unknown key " + in_ticks(member.key) + " outside a table", member.span);
-        send_to_table(problem, member.key);
+        if (!send_to_table(problem, member.key)) {
+          problem.notes.push_back("every key stands below a table such as `[backend]`");
+        }
       }
     }
   }
@@ -136,7 +138,7 @@ class DescriptionReader {
     const Member* head = find(&document_.root, "backend");
     const Value* backend = table("backend");
     if (head == nullptr && !document_.may_have_had("[")) {
-      problems_.error("there is no [backend] table")
+      problems_.error(fmt::format("{} has no [backend] table", path_))
           .help.push_back("add one: `[backend]`, and below it `name = \"foo\"` and `version = \"0.1.0\"`");
     }
     result_.name = reader_.text(find(backend, "name"), "a device name", judge_device_name);
@@ -161,6 +163,9 @@ class DescriptionReader {
 
   void require(const Member& head, const char* key, const char* example) {
     if (find(&head.value, key) != nullptr || document_.may_have_had(key)) return;
+    for (const Member& member : head.value.members) {
+      if (nearest(member.key, {key})) return;  // misspelt, and reported as such
+    }
     problems_.error(fmt::format("[{}] has no `{}`", head.key, key), place(head))
         .help.push_back(fmt::format("add a line such as `{} = \"{}\"`", key, example));
   }
@@ -177,7 +182,7 @@ class DescriptionReader {
     const std::size_t layout =
         reader_.choice(find(autoload, "layout"), "layout", {"package", "submodule"}, 0);
     const std::size_t on_failure = reader_.choice(find(autoload, "on_failure"),
-                                                  "choice for `on_failure`", {"warn", "error"}, 0);
+                                                  "behaviour", {"warn", "error"}, 0);
     result_.layout = layout == 0 ? Layout::kPackage : Layout::kSubmodule;
     result_.on_failure = on_failure == 0 ? OnFailure::kWarn : OnFailure::kError;
     result_.imports = reader_.texts(find(autoload, "imports"), "a Python module", judge_python_module);
@@ -218,7 +223,8 @@ class DescriptionReader {
       return;
     }
     Text function = reader_.text(&member, "a C++ function", judge_cpp_name);
-    if (function.value.empty()) return;
+    // A kernel with a bad function stays, so that its operator is looked up as well.
+    if (!function.span.known()) function = {member.key, member.value.span};
     result_.kernels.push_back({{member.key, member.span}, std::move(function)});
   }
 
@@ -257,7 +263,7 @@ class DescriptionReader {
       reader_.cannot_be(member.key, member.span, "the name of an entry point", *complaint);
       return;
     }
-    Text target = reader_.text(&member, "what an entry point refers to", judge_entry_point_target);
+    Text target = reader_.text(&member, "the target of an entry point", judge_entry_point_target);
     if (target.value.empty()) return;
     const bool script = group == "console_scripts" || group == "gui_scripts";
     if (script && target.value.find(':') == std::string::npos) {
@@ -280,6 +286,7 @@ class DescriptionReader {
   }
 
   const Document& document_;
+  const std::string& path_;
   Diagnostics& problems_;
   ValueReader reader_;
   Description result_;
@@ -290,7 +297,7 @@ class DescriptionReader {
 Description read_partial_description(const Source& source, Diagnostics& problems) {
   const auto document = parse_document(source, problems);
   if (!document) return {};
-  return DescriptionReader(*document, problems).read();
+  return DescriptionReader(*document, source.path(), problems).read();
 }
 
 std::optional<Description> read_description(const Source& source, Diagnostics& problems) {

@@ -106,18 +106,6 @@ Window window_of(std::string_view line, const Span& span) {
   return window;
 }
 
-/// The lines of a message; text that came from the user is on one line by then.
-std::string lines_of(std::string_view text) {
-  std::string result;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (at != 0) result += '\n';
-    result += printable(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return result;
-}
-
 struct Mark {
   Span span;
   char sign;
@@ -130,15 +118,17 @@ std::string excerpt(const std::vector<Mark>& marks, const Source& source, const 
   const std::string gutter = std::string(digits, ' ') + " |";
   std::string result = paint(kBlue, gutter) + "\n";
   std::size_t shown = 0;
+  std::string shown_text;
   for (const Mark& mark : marks) {
     const Window window = window_of(source.line(mark.span.line), mark.span);
-    if (mark.span.line != shown) {
+    if (mark.span.line != shown || window.text != shown_text) {
       if (shown != 0 && mark.span.line > shown + 1) result += paint(kBlue, kDots) + "\n";
       result += paint(kBlue, fmt::format("{:>{}} |", mark.span.line, digits));
       if (!window.text.empty()) result += " " + window.text;
       result += "\n";
     }
     shown = mark.span.line;
+    shown_text = window.text;
     std::string drawn(window.length, mark.sign);
     if (!mark.text.empty()) drawn += " " + printable(mark.text);
     result += paint(kBlue, gutter) + " " + std::string(window.mark, ' ') +
@@ -169,10 +159,10 @@ std::string render(const Diagnostic& diagnostic, const Source* source, Colour co
     result += excerpt(marks, *source, hue, paint);
   }
   for (const std::string& help : diagnostic.help) {
-    result += paint(kCyan, "help") + ": " + lines_of(help) + "\n";
+    result += paint(kCyan, "help") + ": " + printable_lines(help) + "\n";
   }
   for (const std::string& note : diagnostic.notes) {
-    result += paint(kCyan, "note") + ": " + lines_of(note) + "\n";
+    result += paint(kCyan, "note") + ": " + printable_lines(note) + "\n";
   }
   return result;
 }

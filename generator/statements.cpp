@@ -38,6 +38,7 @@ class Splitter {
     now_.header = text_[at_] == '[';
     brackets_.clear();
     dots_ = 0;
+    if (now_.header) check_head();
     const bool comment = text_[at_] == '#';
     while (at_ < text_.size()) {
       const char c = text_[at_];
@@ -57,6 +58,16 @@ class Splitter {
     if (now_.end > now_.begin && text_[now_.end - 1] == '\r') --now_.end;
     if (at_ < text_.size()) ++at_;
     if (!comment || now_.flaw != Flaw::kNone) result_.push_back(now_);
+  }
+
+  void check_head() {
+    std::size_t at = at_ + 1;
+    if (text_.substr(at, 1) == "[") ++at;
+    while (at < text_.size() && is_blank(text_[at])) ++at;
+    if (at == text_.size() || is_key_character(text_[at])) return;
+    if (std::string_view("\"']").find(text_[at]) != std::string_view::npos) return;
+    now_.flaw = Flaw::kHead;
+    now_.flaw_at = at;
   }
 
   void read_plain(char c) {

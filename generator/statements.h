@@ -7,12 +7,14 @@
 
 namespace backendgen {
 
-/// Why a statement must not be given to the TOML parser.
+/// Why a statement must not be given to the TOML parser: toml++ 3.3 runs into undefined behaviour or
+/// out of stack.
 enum class Flaw {
   kNone,
   kControl,    // a control character, which TOML allows nowhere
   kCharacter,  // a character beyond ASCII outside quotes
   kDots,       // more dots than any table has levels
+  kHead,       // a [table] whose name does not start as a name
 };
 
 /// One `key = value` or `[table]` of a TOML text, with its continuation lines; or any other line

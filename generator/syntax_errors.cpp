@@ -28,6 +28,9 @@ class Explainer {
       case Flaw::kDots:
         error("too many dots in one line", statement_.flaw_at, statement_.flaw_at + 1);
         return;
+      case Flaw::kHead:
+        explain_header(std::min(statement_.flaw_at, statement_.end));
+        return;
       default:
         break;
     }
@@ -97,7 +100,8 @@ class Explainer {
           .help.push_back("write it as a [table] of its own, one key a line");
     } else if (says("expected comma or closing")) {
       error(fmt::format("expected `,` or `{}`, found {}", table ? '}' : ']', found(at)), at,
-            token_end(at));
+            token_end(at))
+          .help.push_back("put a comma between two items");
     } else if (says("comma")) {
       error(fmt::format("expected {}, found `{}`", table ? "a key" : "a value", text_[at]), at,
             at + 1);
@@ -124,6 +128,7 @@ class Explainer {
       Diagnostic& problem = error(fmt::format("expected `{}` after the table's name", list ? "]]" : "]"),
                                   at_end(at) ? statement_.begin : at,
                                   at_end(at) ? line_end(statement_.begin) : token_end(at));
+      if (at_end(at)) problem.help.push_back("write it as in `[backend]`");
       if (!at_end(at)) problem.notes.push_back("a table's name is one word, or words with dots between");
     } else {
       error(fmt::format("expected the name of a table, found {}", found(at)), at, token_end(at));
@@ -219,7 +224,7 @@ class Explainer {
   bool says(std::string_view words) const { return reason_.find(words) != reason_.npos; }
 
   bool at_end(std::size_t at) const {
-    return at >= statement_.end || text_[at] == '\n' || text_[at] == '\r' || says("end-of-file");
+    return at >= statement_.end || text_[at] == '#' || text_[at] == '\n' || text_[at] == '\r' || says("end-of-file");
   }
 
   /// Where the value starts; the end of the statement when there is none.

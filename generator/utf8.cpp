@@ -94,12 +94,23 @@ std::string printable(std::string_view text) {
       result += "\\r";
     } else if (code == '\t') {
       result += "\\t";
-    } else if (code < 0x100) {
+    } else if (code < 0x80 || !character.valid) {
       result += fmt::format("\\x{:02x}", code);
     } else {
       result += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
     }
     at += character.bytes;
+  }
+  return result;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (at != 0) result += '\n';
+    result += printable(text.substr(at, end - at));
+    at = end + 1;
   }
   return result;
 }

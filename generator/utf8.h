@@ -36,4 +36,7 @@ std::string code_name(char32_t code);
 /// for a terminal and always on one line.
 std::string printable(std::string_view text);
 
+/// The same line by line: line ends stay.
+std::string printable_lines(std::string_view text);
+
 }  // namespace backendgen

@@ -32,6 +32,7 @@ std::optional<Complaint> judge_characters(std::string_view text, Allowed allowed
     if (character.bytes != 1 || !allowed(bytes.front())) {
       if (!character.valid) return complain("it is not UTF-8");
       if (bytes == " ") return complain("it has a blank");
+      if (bytes == "\n" || bytes == "\r") return complain("it has more than one line");
       if (bytes == "`") return complain("it has a backtick");
       if (!is_printable(character.code)) {
         return complain(fmt::format("it has the character {}", code_name(character.code)));
@@ -222,9 +223,10 @@ std::optional<Complaint> judge_entry_point_name(std::string_view name) {
 std::optional<Complaint> judge_entry_point_target(std::string_view target) {
   if (auto complaint = judge_length(target, 400)) return complaint;
   const std::size_t colon = target.find(':');
-  if (auto complaint = judge_python_module(target.substr(0, colon))) return complaint;
-  if (colon == target.npos) return std::nullopt;
-  return judge_python_module(target.substr(colon + 1));
+  auto complaint = judge_python_module(target.substr(0, colon));
+  if (!complaint && colon != target.npos) complaint = judge_python_module(target.substr(colon + 1));
+  if (complaint) complaint->help = "write `MODULE:NAME`";
+  return complaint;
 }
 
 }  // namespace backendgen

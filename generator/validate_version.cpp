@@ -78,23 +78,24 @@ std::optional<Complaint> judge_torch_requirement(std::string_view requirement) {
   if (requirement.find(' ') != requirement.npos) {
     std::string without(requirement);
     without.erase(std::remove(without.begin(), without.end(), ' '), without.end());
-    return Complaint{"it has a blank", "write " + in_ticks(without)};
+    const bool good = !without.empty() && !judge_torch_requirement(without);
+    return Complaint{"it has a blank", good ? "write " + in_ticks(without) : help};
   }
   for (std::size_t at = 0; at <= requirement.size();) {
     const std::size_t comma = std::min(requirement.find(',', at), requirement.size());
     const std::string_view clause = requirement.substr(at, comma - at);
     at = comma + 1;
+    if (clause.empty()) return Complaint{"it has an empty clause", help};
     Reader reader(clause);
     const bool comparison = reader.take(">=") || reader.take("<=") || reader.take("==") ||
                             reader.take("!=") || reader.take(">") || reader.take("<");
-    const bool version = comparison && reader.number() && reader.take(".") && reader.number() &&
-                         (!reader.take(".") || reader.number());
-    if (!version || !reader.done()) {
-      if (clause.empty()) return Complaint{"it has an empty clause", help};
-      return Complaint{in_ticks(clause) + " is not a clause of `>=`, `<=`, `>`, `<`, `==` or `!=`" +
-                           " and a release X.Y or X.Y.Z",
-                       help};
+    if (!comparison) {
+      return Complaint{"a clause starts with `>=`, `<=`, `>`, `<`, `==` or `!=`", help};
     }
+    const std::string_view release = reader.rest();
+    const bool read = reader.number() && reader.take(".") && reader.number() &&
+                      (!reader.take(".") || reader.number()) && reader.done();
+    if (!read) return Complaint{in_ticks(release) + " is not a release X.Y or X.Y.Z", help};
   }
   return std::nullopt;
 }

@@ -56,7 +56,9 @@ Diagnostic& ValueReader::wrong_type(const Member& member, const std::string& exp
 void ValueReader::cannot_be(const std::string& text, const Span& span, const char* what,
                             const Complaint& complaint) {
   Diagnostic& problem = problems_.error(
-      fmt::format("{} cannot be {}: {}", in_ticks(text), what, complaint.message), span);
+      text.empty() ? fmt::format("an empty string cannot be {}", what)
+                   : fmt::format("{} cannot be {}: {}", in_ticks(text), what, complaint.message),
+      span);
   if (!complaint.help.empty()) problem.help.push_back(complaint.help);
 }
 

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate.h"
+
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "torch_names.h"
+
+using namespace backendgen;
+
+namespace {
+
+using Judge = std::optional<Complaint> (*)(std::string_view);
+
+std::string complaint(Judge judge, std::string_view text) {
+  const auto found = judge(text);
+  return found ? found->message : "";
+}
+
+std::string help(Judge judge, std::string_view text) {
+  const auto found = judge(text);
+  return found ? found->help : "";
+}
+
+struct Rule {
+  const char* name;
+  Judge judge;
+};
+
+const std::vector<Rule> kStrict = {
+    {"device", judge_device_name},      {"package", judge_package_name},
+    {"version", judge_version},         {"C++ name", judge_cpp_name},
+    {"header", judge_header},           {"module", judge_python_module},
+    {"requirement", judge_torch_requirement}, {"operator", judge_operator},
+    {"group", judge_entry_point_group}, {"entry", judge_entry_point_name},
+    {"target", judge_entry_point_target},
+};
+
+}  // namespace
+
+TEST_CASE("nothing that means something in a generated language gets through") {
+  const std::vector<std::string> hostile = {
+      "\"", "'", "\\", "`", "\n", "\r", "\t", " ", ";", "$", "${X}", "$<X>", "{{x}}", "{", "}",
+      "]]", "[", "*/", "/*", "//", "#", "%", "&", "|", "@", "?", "(", ")", "..", "~", "^",
+      std::string("\0", 1), "\x1B", "\x7F", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xAE", "\xEF\xBB\xBF",
+      "\xC3\xA9", "\xFF"};
+  const std::vector<std::string> good = {"kite", "torch_kite", "0.1.0", "kite::Runtime", "a/kite.h",
+                                         "torch_kite.a", ">=2.5", "add.out", "a.b", "kite-smi",
+                                         "a.b:c.d"};
+  for (std::size_t i = 0; i < kStrict.size(); ++i) {
+    INFO(kStrict[i].name);
+    REQUIRE_FALSE(kStrict[i].judge(good[i]));
+    for (const std::string& text : hostile) {
+      // Two dots are harmless within a name, and "/../" is tested below.
+      const bool dots = kStrict[i].judge == judge_entry_point_name || kStrict[i].judge == judge_header;
+      if (dots && text == "..") continue;
+      INFO(text);
+      CHECK(kStrict[i].judge(good[i] + text));
+      CHECK(kStrict[i].judge(text + good[i]));
+      CHECK(kStrict[i].judge(good[i].substr(0, 1) + text + good[i].substr(1)));
+    }
+    CHECK(kStrict[i].judge(""));
+    CHECK(kStrict[i].judge(std::string(100'000, 'a')));
+  }
+}
+
+TEST_CASE("device names") {
+  for (const char* name : {"foo", "kite", "npu", "a", "a1", "my_kite", "x86", "match"}) {
+    INFO(name);
+    CHECK_FALSE(judge_device_name(name));
+  }
+  CHECK(complaint(judge_device_name, "3dfx") == "it starts with a digit");
+  CHECK(complaint(judge_device_name, "Kite") == "it has a capital letter");
+  CHECK(help(judge_device_name, "Kite") == "write `kite`");
+  CHECK(help(judge_device_name, "My-Kite") == "write `my_kite`");
+  CHECK(complaint(judge_device_name, "_kite") == "it starts with `_`");
+  CHECK(complaint(judge_device_name, "class") == "it is a keyword of C++");
+  CHECK(complaint(judge_device_name, "lambda") == "it is a keyword of Python");
+  CHECK(complaint(judge_device_name, "a__b") == "C++ reserves names with `__`");
+  CHECK(complaint(judge_device_name, std::string(33, 'k')) == "it is longer than 32 characters");
+  CHECK_FALSE(judge_device_name(std::string(32, 'k')));
+  for (const char* name : {"cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga",
+                           "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "xpu",
+                           "ipu", "privateuseone", "PrivateUse1", "CUDA"}) {
+    INFO(name);
+    CHECK(complaint(judge_device_name, name) == "PyTorch has a device of that name");
+  }
+  CHECK(complaint(judge_device_name, "fft") == "`torch.fft` is a module of PyTorch");
+  CHECK(complaint(judge_device_name, "add") == "`torch.add` is a name of PyTorch");
+  CHECK(complaint(judge_device_name, "view") == "`torch.Tensor.view` is a name of PyTorch");
+  CHECK(complaint(judge_device_name, "leaf") == "`torch.Tensor.is_leaf` is a name of PyTorch");
+  CHECK(complaint(judge_device_name, "train") == "`torch.nn.Module.train` is a name of PyTorch");
+  CHECK(complaint(judge_device_name, "filename") == "`torch.Storage.filename` is a name of PyTorch");
+}
+
+TEST_CASE("names of PyTorch") {
+  CHECK(find_torch_name("accelerator")->path == "torch.accelerator");
+  CHECK(std::string(find_torch_name("accelerator")->kind) == "a module");
+  CHECK(find_torch_name("zeros"));
+  CHECK(find_torch_name("abs"));
+  CHECK_FALSE(find_torch_name("kite"));
+  CHECK_FALSE(find_torch_name(""));
+}
+
+TEST_CASE("package names") {
+  for (const char* name : {"torch_foo", "foo_frameworks", "foo", "kite2"}) {
+    INFO(name);
+    CHECK_FALSE(judge_package_name(name));
+  }
+  CHECK(complaint(judge_package_name, "torch") == "that is a package of PyTorch");
+  CHECK(complaint(judge_package_name, "json") == "Python has a module of that name");
+  CHECK(complaint(judge_package_name, "zoneinfo") == "Python has a module of that name");
+  CHECK(complaint(judge_package_name, "backendkit") == "that is the package of BackendKit");
+  CHECK(complaint(judge_package_name, "foo.bar") == "it has a `.`");
+  CHECK(complaint(judge_package_name, "import") == "it is a keyword of Python");
+  CHECK(help(judge_package_name, "Torch-Foo") == "write `torch_foo`");
+}
+
+TEST_CASE("versions") {
+  for (const char* version : {"0.1.0", "1", "0", "2026.11", "1.0a0", "1.0b2", "1.0rc1", "1.0.post1",
+                              "1.0.dev3", "1!2.0rc1.post3.dev4", "1.2.3.4.5"}) {
+    INFO(version);
+    CHECK_FALSE(judge_version(version));
+  }
+  for (const char* version : {"1.", ".1", "1..0", "1.0rc", "1.0c1", "1.0-1", "1.0.RC1", "01", "1.00",
+                              "1.0.post", "1.0.dev", "1.0dev1", "1!", "x", "1.0.dev1.post1",
+                              "1.0.0000000001", "1234567890", "v1.0", "1.0+cpu"}) {
+    INFO(version);
+    CHECK(judge_version(version));
+  }
+  CHECK(help(judge_version, "v1.0") == "write `1.0`");
+  CHECK(help(judge_version, "1.0+cpu") == "write `1.0`");
+}
+
+TEST_CASE("summaries may hold any printable line") {
+  for (const char* summary : {"PyTorch backend for Foo devices", "it's \"quoted\" {{x}} ${X} $<Y> ]] */ \\",
+                              "\xC3\xBC \xE9\xA2\xA8"}) {
+    INFO(summary);
+    CHECK_FALSE(judge_summary(summary));
+  }
+  CHECK(complaint(judge_summary, "a\nb") == "it has more than one line");
+  CHECK(complaint(judge_summary, "a\rb") == "it has more than one line");
+  CHECK(complaint(judge_summary, "a\xE2\x80\xAE") == "it has the character U+202E");
+  CHECK(complaint(judge_summary, "a\xE2\x80\xA8") == "it has the character U+2028");
+  CHECK(complaint(judge_summary, "a\xC2\x85") == "it has the character U+0085");
+  CHECK(complaint(judge_summary, std::string_view("a\0b", 3)) == "it has the character U+0000");
+  CHECK(complaint(judge_summary, "a\xFF") == "it is not UTF-8");
+  CHECK(complaint(judge_summary, " a") == "it starts or ends with a blank");
+  std::string long_text;
+  for (int i = 0; i < 200; ++i) long_text += "\xC3\xBC";
+  CHECK_FALSE(judge_summary(long_text));
+  CHECK(complaint(judge_summary, long_text + "x") == "it is longer than 200 characters");
+}
+
+TEST_CASE("C++ names") {
+  for (const char* name : {"Runtime", "foo::Runtime", "a::b::c", "_x", "x_", "CamelCase2"}) {
+    INFO(name);
+    CHECK_FALSE(judge_cpp_name(name));
+  }
+  CHECK(complaint(judge_cpp_name, "foo::new") == "`new` is a keyword of C++");
+  CHECK(complaint(judge_cpp_name, "foo::__x") == "C++ reserves names such as `__x`");
+  CHECK(complaint(judge_cpp_name, "a__b") == "C++ reserves names such as `a__b`");
+  CHECK(complaint(judge_cpp_name, "_X") == "C++ reserves names such as `_X`");
+  CHECK(complaint(judge_cpp_name, "foo:::x") == "it has a `:`");
+  CHECK(complaint(judge_cpp_name, "foo::") == "a part of it is empty");
+  CHECK(help(judge_cpp_name, "::foo::x") == "write `foo::x`");
+}
+
+TEST_CASE("headers stay below the project") {
+  for (const char* path : {"runtime.h", "foo/run-time++.hpp", "a/b/c.h", "..h", "a..b/c"}) {
+    INFO(path);
+    CHECK_FALSE(judge_header(path));
+  }
+  for (const char* path : {"/a.h", "C:/a.h", "c:a.h", "../a.h", "a/../b.h", "a/..", "./a.h", "a//b.h", "a/"}) {
+    INFO(path);
+    CHECK(judge_header(path));
+  }
+}
+
+TEST_CASE("requirements of PyTorch") {
+  for (const char* text : {">=2.5", ">=2.5,<2.15", "==2.13.0", "!=2.6.0,>2.5", "<=3.0"}) {
+    INFO(text);
+    CHECK_FALSE(judge_torch_requirement(text));
+  }
+  for (const char* text : {"2.5", "~=2.5", ">=2", ">=2.5.1.1", ">=2.5,", ",>=2.5", "=>2.5", ">=2.05",
+                           ">=2.5rc1", ">=", "===2.5"}) {
+    INFO(text);
+    CHECK(judge_torch_requirement(text));
+  }
+  CHECK(help(judge_torch_requirement, ">= 2.5, < 3.0") == "write `>=2.5,<3.0`");
+}
+
+TEST_CASE("operators and entry points") {
+  CHECK_FALSE(judge_operator("_copy_from"));
+  CHECK_FALSE(judge_operator("__and__.Tensor"));
+  CHECK(help(judge_operator, "aten::add.out") == "write `add.out`");
+  CHECK(complaint(judge_operator, "add.") == "there is nothing on one side of the dot");
+  CHECK(complaint(judge_operator, "a.b.c") == "it has more than one dot");
+  CHECK(complaint(judge_entry_point_group, "torch.backends") == "backendgen writes that group itself");
+  CHECK(complaint(judge_entry_point_group, "a..b") == "a part of it is empty");
+  CHECK_FALSE(judge_entry_point_name("kite.smi-2"));
+  CHECK_FALSE(judge_entry_point_target("a.b"));
+  CHECK_FALSE(judge_entry_point_target("a.b:C.d"));
+  for (const char* target : {"a:", ":b", "a:b:c", "a:1", "a.class:b", "a:b [extra]", "a.:b"}) {
+    INFO(target);
+    CHECK(judge_entry_point_target(target));
+  }
+}
