@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ show is true: commands run, descriptions pass, keys are complete.
 
-A page's blocks run in order in one folder, with a Python that has PyTorch and nothing of BackendKit.
+A page's blocks run in order in one folder, with a Python that has PyTorch and no BackendKit;
 `./BackendKit` stands for this repository.
 """
 
