@@ -26,11 +26,14 @@ struct Listed {
 bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
                    Diagnostics& problems) {
   const std::size_t errors = problems.error_count();
-  std::unordered_set<std::string> names;
+  std::unordered_set<std::string_view> names;
+  names.reserve(functions.size());
+  listed.operators.reserve(functions.size());
+  listed.functions.reserve(functions.size());
   for (const NativeFunction& function : functions) {
     auto schema = parse_schema(function.func, function.span, problems);
     if (!schema) continue;
-    if (!names.insert(schema->name().text()).second) {
+    if (!names.insert(std::string_view(function.func).substr(0, function.func.find('('))).second) {
       problems.error(fmt::format("operator `{}` is listed twice", schema->name().text()),
                      function.span);
       continue;
@@ -61,6 +64,7 @@ bool derives(const Group& group, const Listed& listed, const TorchVersion& relea
 /// The groups that variants are derived from.
 std::vector<Group> autogen_groups(const Listed& listed, const TorchVersion& release) {
   std::unordered_set<std::string> roots;
+  roots.reserve(listed.operators.size());
   for (std::size_t i = 0; i < listed.operators.size(); ++i) {
     if (!listed.functions[i]->autogen.empty()) roots.insert(listed.operators[i].schema.name().root());
   }
@@ -148,20 +152,28 @@ std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions
   }
   if (problems.error_count() != errors) return std::nullopt;
   std::vector<Operator> operators = std::move(listed.operators);
+  operators.reserve(operators.size() + derived.size());
   std::move(derived.begin(), derived.end(), std::back_inserter(operators));
   return Catalog(std::move(operators));
 }
 
-std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
-                                    Diagnostics& problems) {
-  const std::string path = torch.operators.generic_string();
+namespace {
+
+std::optional<std::string> read_list(const TorchInstall& torch, const Disk& disk,
+                                     Diagnostics& problems) {
   std::string why;
   auto text = disk.read(torch.operators, why);
   if (!text) {
-    problems.error(fmt::format("cannot read the operators of PyTorch: `{}`: {}", path, why));
-    return std::nullopt;
+    problems.error(fmt::format("cannot read the operators of PyTorch: {}: {}",
+                               in_ticks(torch.operators.generic_string()), why));
   }
-  const Source source(path, std::move(*text));
+  return text;
+}
+
+std::optional<Catalog> parse_list(std::string text, const TorchInstall& torch,
+                                  Diagnostics& problems) {
+  const std::string path = torch.operators.generic_string();
+  const Source source(path, std::move(text));
   Diagnostics found;
   std::optional<Catalog> catalog;
   if (const auto functions = read_native_functions(source, found)) {
@@ -176,6 +188,37 @@ std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
                             : fmt::format("it is {}", path));
   error.help.push_back("`python -m pip install --force-reinstall torch`");
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
+                                    Diagnostics& problems) {
+  auto text = read_list(torch, disk, problems);
+  return text ? parse_list(std::move(*text), torch, problems) : std::nullopt;
+}
+
+std::optional<Catalog> read_catalog_for(const Description& description, const TorchInstall& torch,
+                                        const Disk& disk, Diagnostics& problems) {
+  auto text = read_list(torch, disk, problems);
+  if (!text) return std::nullopt;
+  std::unordered_set<std::string> roots;
+  for (const Kernel& kernel : description.kernels) {
+    roots.insert(OperatorName::parse(kernel.op.value).root());
+  }
+  // An excerpt without any entry is no list.
+  Diagnostics ignored;
+  const Source part(torch.operators.generic_string(), excerpt(*text, roots));
+  const auto functions = read_native_functions(part, ignored);
+  if (functions) {
+    auto catalog = make_catalog(*functions, torch.version, ignored);
+    const auto& kernels = description.kernels;
+    const bool all = catalog && std::all_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) {
+      return catalog->find(kernel.op.value) != nullptr;
+    });
+    if (all) return catalog;
+  }
+  return parse_list(std::move(*text), torch, problems);
 }
 
 namespace {

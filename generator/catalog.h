@@ -57,6 +57,11 @@ std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions
 std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
                                     Diagnostics& problems);
 
+/// The same, ten times faster, for the operators that a description names: the catalog may lack
+/// others. It has all when a name is unknown, so that `check_operators` can suggest another.
+std::optional<Catalog> read_catalog_for(const Description& description, const TorchInstall& torch,
+                                        const Disk& disk, Diagnostics& problems);
+
 /// Judges [operators.kernels]: unknown operators, operators that no backend can register, C++
 /// functions that two operators want with the same parameters but another result.
 void check_operators(const Description& description, const Catalog& catalog,

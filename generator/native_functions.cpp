@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native_functions.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include <yaml.h>
 
 #include <fmt/format.h>
+
+#include "schema.h"
 
 namespace backendgen {
 
@@ -217,6 +220,8 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
     return std::nullopt;
   }
   std::vector<NativeFunction> functions;
+  constexpr std::size_t kAboutAsMany = 4096;
+  functions.reserve(kAboutAsMany);
   while (events.next() != YAML_SEQUENCE_END_EVENT) {
     if (events.type() == YAML_NO_EVENT || !read_entry(events, functions)) return std::nullopt;
   }
@@ -225,6 +230,30 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
     return std::nullopt;
   }
   return functions;
+}
+
+std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots) {
+  constexpr std::string_view kEntry = "- ";
+  constexpr std::string_view kUsual = "- func: ";
+  std::string kept;
+  bool keep = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with(kUsual)) {
+      const std::string_view name = line.substr(kUsual.size(), line.find('(') - kUsual.size());
+      keep = roots.contains(OperatorName::parse(name).root());
+    } else if (line.starts_with(kEntry)) {
+      keep = true;
+    }
+    if (keep) {
+      kept += line;
+    } else {
+      kept += '\n';
+    }
+    at = end;
+  }
+  return kept;
 }
 
 }  // namespace backendgen

@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "diagnostic.h"
@@ -27,5 +29,10 @@ struct NativeFunction {
 /// a list of tables, an entry without `func`, a flag that is no flag.
 std::optional<std::vector<NativeFunction>> read_native_functions(const Source& source,
                                                                  Diagnostics& problems);
+
+/// The same text with every entry emptied whose operator has none of these roots
+/// (`OperatorName::root`), so that reading it is quick and lines keep their numbers. Only entries
+/// that begin as usual, "- func: name(", are emptied.
+std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots);
 
 }  // namespace backendgen

@@ -61,6 +61,7 @@ class Parser {
     OperatorName name = OperatorName::parse(text_.substr(0, open));
     at_ = open + 1;
     std::vector<Argument> arguments;
+    arguments.reserve(1 + static_cast<std::size_t>(std::count(text_.begin(), text_.end(), ',')));
     std::size_t positional = 0;
     if (!read_arguments(arguments, positional) || !expect(") -> ")) return std::nullopt;
     std::vector<Return> returns;

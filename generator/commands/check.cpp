@@ -45,7 +45,7 @@ int run_check(const CheckOptions& options, Context& context) {
   if (needs_torch) torch = choose_torch(options.torch, context, problems);
   if (torch) {
     if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
-    if (const auto catalog = read_catalog(*torch, context.disk, problems)) {
+    if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
       check_operators(description, *catalog, *torch, problems);
     }
   }

@@ -28,7 +28,7 @@ std::optional<Plan> make_plan(const Loaded& loaded, const GenerateOptions& optio
     check_release(description, *torch, problems);
     std::vector<KernelModel> kernels;
     if (!description.kernels.empty()) {
-      if (const auto catalog = read_catalog(*torch, context.disk, problems)) {
+      if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
         auto models = model_kernels(description, *catalog, *torch, problems);
         if (models) kernels = std::move(*models);
       }

@@ -157,7 +157,7 @@ int run_wheel(const WheelOptions& options, Context& context) {
   const auto torch = find_torch(python, context.disk, context.process, problems);
   if (torch) {
     check_release(description, *torch, problems);
-    const auto catalog = read_catalog(*torch, context.disk, problems);
+    const auto catalog = read_catalog_for(description, *torch, context.disk, problems);
     if (catalog) check_operators(description, *catalog, *torch, problems);
   }
   context.console.report(problems, loaded->source);

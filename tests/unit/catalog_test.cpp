@@ -107,6 +107,27 @@ TEST_CASE("of wholly composite operators only core ones have derived variants", 
   CHECK(older.catalog->find("heart.vec_out") == nullptr);
 }
 
+TEST_CASE("a catalog for a description has its operators, or all", "[catalog]") {
+  FakeDisk disk;
+  disk.files["/site/list.yaml"] = kList;
+  const auto catalog_for = [&](std::vector<Kernel> kernels) {
+    Description description;
+    description.kernels = std::move(kernels);
+    Diagnostics problems;
+    auto catalog = read_catalog_for(description, kTorch, disk, problems);
+    REQUIRE(catalog);
+    CHECK(!problems.has_errors());
+    return *catalog;
+  };
+  const Catalog some = catalog_for({kernel(1, "norm.out", "f"), kernel(2, "add_.Tensor", "f")});
+  CHECK(some.find("norm.out")->derived);
+  CHECK(some.find("add.out") != nullptr);
+  CHECK(some.find("abs") == nullptr);
+  const Catalog all = catalog_for({kernel(1, "norm.out", "f"), kernel(2, "absx", "f")});
+  CHECK(all.operators().size() == World().catalog->operators().size());
+  CHECK(catalog_for({}).operators().size() == all.operators().size());
+}
+
 TEST_CASE("a damaged list names its file and line", "[catalog]") {
   const World world("- func: add(Tensor self) -> Tensor\n- func: add(\n");
   CHECK(!world.catalog);

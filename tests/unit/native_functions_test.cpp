@@ -67,6 +67,18 @@ TEST_CASE("entries of the operator list", "[native_functions]") {
   CHECK(!relu.core);
 }
 
+TEST_CASE("an excerpt keeps entries and the numbers of lines", "[native_functions]") {
+  const std::string text =
+      "# head\n- func: add_.out(Tensor self)\n  tags: core\n\n- func: sub(x)\n  y: z\n"
+      "- {func: odd}\n- func: __iand__(x)\n  a: b";
+  CHECK(excerpt(text, {"add"}) ==
+        "# head\n- func: add_.out(Tensor self)\n  tags: core\n\n\n\n- {func: odd}\n\n\n");
+  CHECK(excerpt(text, {"__and__"}) ==
+        "# head\n\n\n\n\n\n- {func: odd}\n- func: __iand__(x)\n  a: b");
+  CHECK(excerpt("", {"add"}).empty());
+  CHECK(excerpt("- func: add", {}) == "\n");
+}
+
 TEST_CASE("a damaged operator list is an error with its place", "[native_functions]") {
   CHECK(complaint("") == "0:0: the list of operators is empty");
   CHECK(complaint("a: b\n") == "1:1: expected a list");
