@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+#[[.rst:
+add_torch_backend
+-----------------
+
+Builds a PyTorch device backend from its description::
+
+  add_torch_backend(<target>
+    [DESCRIPTION <file>]
+    [SOURCES <file>...]
+    [LIBRARIES <target>...]
+    [PACKAGE_DIRECTORY <dir>]
+    [COMPONENT <name>]
+    [WHEEL])
+
+``<target>``
+  A shared library target; ``<target>::<target>`` is another name of it. It must be the ``name`` in the
+  description.
+``DESCRIPTION``
+  The description; by default ``backend.toml`` beside this CMakeLists.txt.
+``SOURCES``
+  Your C++. It must define what the generated ``kernels.h`` declares.
+``LIBRARIES``
+  Linked ``PRIVATE``; anything more is ``target_link_libraries(<target> ...)`` afterwards, as usual.
+``PACKAGE_DIRECTORY``
+  Where the Python package is installed, below the install prefix; by default the ``package`` of the
+  description.
+``COMPONENT``
+  The install component; by default ``<target>``.
+``WHEEL``
+  Adds the target ``<target>_wheel``; see ``backendkit_wheel()``.
+
+What it does, in order:
+
+1. checks the arguments, the sources and that the target is new;
+2. finds Python and PyTorch, and judges the description (``backendgen check``);
+3. creates the library ``lib<package>`` with hidden visibility;
+4. adds the generated glue (``backendkit_generate()``) and links PyTorch (``backendkit_link_torch()``)
+   and BackendKit's headers;
+5. compiles ``SOURCES`` so that a function which no header declares is an error
+   (``-Werror=missing-declarations``): a kernel whose signature differs from ``kernels.h`` would else be
+   an overload that nobody calls. Functions of your own are ``static``, in an unnamed namespace or in a
+   header. ``set_source_files_properties(<file> PROPERTIES COMPILE_OPTIONS "")`` takes it back;
+6. links with ``-z defs`` (a missing kernel is a link error, not a failed import), with the RPATH
+   ``$ORIGIN`` (``@loader_path`` on macOS, none on Windows) and without symbols in a release build;
+7. replaces the paths of this machine in the library by short ones, so that the same input gives the
+   same bytes in every folder;
+8. adds the install rules: the library in ``<package>/lib/<PyTorch minor>/``, the generated Python and
+   yours, which is the folder ``<package>`` beside the description.
+
+Sets the properties ``BACKENDKIT_DEVICE``, ``BACKENDKIT_PACKAGE``, ``BACKENDKIT_MODULE``,
+``BACKENDKIT_COMPONENT`` and ``BACKENDKIT_GENERATED_DIRECTORY`` of the target.
+#]]
+include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/_torch.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/backendkit_generate.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/backendkit_link_torch.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/backendkit_wheel.cmake)
+
+# Refuses a source that is not there, with the nearest name in its folder.
+function(_backendkit_require_sources)
+  foreach(source IN LISTS ARGN)
+    get_filename_component(path ${source} ABSOLUTE)
+    get_source_file_property(generated ${source} GENERATED)
+    if(EXISTS ${path} OR generated OR source MATCHES "\\$<")
+      continue()
+    endif()
+    get_filename_component(folder ${path} DIRECTORY)
+    get_filename_component(stem ${path} NAME_WE)
+    string(REGEX REPLACE "s$" "" stem "${stem}")
+    file(GLOB near RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${folder}/${stem}*.c*)
+    list(LENGTH near count)
+    set(hint "")
+    if(count EQUAL 1)
+      set(hint "\n\nDid you mean '${near}'?")
+    endif()
+    string(CONCAT text "SOURCES names '${source}', which does not exist in "
+                  "${CMAKE_CURRENT_SOURCE_DIR}.${hint}")
+    _backendkit_fail(add_torch_backend "${text}")
+  endforeach()
+endfunction()
+
+# Refuses a file of the vendor's Python folder that has the name of a generated one.
+function(_backendkit_refuse_clashes generated own)
+  file(GLOB_RECURSE files RELATIVE ${own} ${own}/*)
+  foreach(file IN LISTS files)
+    if("${generated}/${file}" IN_LIST ARGN)
+      get_filename_component(package ${own} NAME)
+      string(CONCAT text "'${package}/${file}' has the name of a generated file.\n\n"
+                    "Put your Python in another file and name it in 'imports' of the description.")
+      _backendkit_fail(add_torch_backend "${text}")
+    endif()
+  endforeach()
+endfunction()
+
+function(_backendkit_compile_own target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(option -Werror=missing-declarations)
+  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND NOT MSVC)
+    set(option -Werror=missing-prototypes)
+  else()
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "\\.(cc|cpp|cxx|C)$")
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${option})
+    endif()
+  endforeach()
+endfunction()
+
+function(_backendkit_set_link_options target)
+  set_target_properties(
+    ${target}
+    PROPERTIES CXX_VISIBILITY_PRESET hidden
+               VISIBILITY_INLINES_HIDDEN ON
+               BUILD_WITH_INSTALL_RPATH ON
+               POSITION_INDEPENDENT_CODE ON)
+  if(APPLE)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "@loader_path")
+  elseif(UNIX)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    target_link_options(${target} PRIVATE LINKER:-z,defs $<$<CONFIG:Release,MinSizeRel>:LINKER:-s>)
+  endif()
+endfunction()
+
+# TORCH_CHECK puts __FILE__ into the library, and debug information holds paths too.
+function(_backendkit_map_paths target torch)
+  if(MSVC)
+    return()
+  endif()
+  get_target_property(headers BackendKit::runtime INTERFACE_INCLUDE_DIRECTORIES)
+  set(maps ${PROJECT_SOURCE_DIR}=. ${CMAKE_BINARY_DIR}=build ${torch}=torch)
+  foreach(folder IN LISTS headers)
+    list(APPEND maps ${folder}=backendkit)
+  endforeach()
+  foreach(map IN LISTS maps)
+    target_compile_options(${target} PRIVATE -ffile-prefix-map=${map})
+  endforeach()
+endfunction()
+
+function(add_torch_backend target)
+  _backendkit_parse(arg "WHEEL" "DESCRIPTION;PACKAGE_DIRECTORY;COMPONENT" "SOURCES;LIBRARIES" 1)
+  if(TARGET ${target})
+    _backendkit_fail(add_torch_backend "a target '${target}' exists already.")
+  endif()
+  _backendkit_require_sources(${arg_SOURCES})
+  set(description ${CMAKE_CURRENT_SOURCE_DIR}/backend.toml)
+  if(arg_DESCRIPTION)
+    get_filename_component(description ${arg_DESCRIPTION} ABSOLUTE)
+  endif()
+  if(NOT EXISTS ${description})
+    string(CONCAT text "found no description at\n\n  ${description}\n\n"
+                  "Create one with 'backendgen new', or name it with DESCRIPTION.")
+    _backendkit_fail(add_torch_backend "${text}")
+  endif()
+  _backendkit_find_torch(add_torch_backend)
+  get_filename_component(name ${description} NAME)
+  _backendkit_run(add_torch_backend "${name} has errors:" json check ${description} --format json
+                  --torch ${BACKENDKIT_TORCH_DIR})
+  foreach(key name package module kernels library_directory)
+    string(JSON ${key} GET "${json}" ${key})
+  endforeach()
+  if(NOT name STREQUAL target)
+    string(CONCAT text "the target is '${target}' but backend.toml names the device '${name}'.")
+    _backendkit_fail(add_torch_backend "${text}")
+  endif()
+
+  add_library(${target} SHARED ${arg_SOURCES})
+  add_library(${target}::${target} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${package} BACKENDKIT_DEVICE ${name}
+                                             BACKENDKIT_PACKAGE ${package}
+                                             BACKENDKIT_MODULE ${module})
+  get_filename_component(folder ${description} DIRECTORY)
+  target_include_directories(${target} PRIVATE ${folder} ${folder}/csrc)
+  backendkit_generate(${target} DESCRIPTION ${description} SOURCES_VARIABLE files)
+  backendkit_link_torch(${target})
+  target_link_libraries(${target} PRIVATE BackendKit::runtime ${arg_LIBRARIES})
+  _backendkit_compile_own(${target} ${arg_SOURCES})
+  _backendkit_set_link_options(${target})
+  _backendkit_map_paths(${target} ${BACKENDKIT_TORCH_DIR})
+
+  get_target_property(generated ${target} BACKENDKIT_GENERATED_DIRECTORY)
+  _backendkit_refuse_clashes(${generated}/python/${package} ${folder}/${package} ${files})
+  if(NOT arg_COMPONENT)
+    set(arg_COMPONENT ${target})
+  endif()
+  if(NOT arg_PACKAGE_DIRECTORY)
+    set(arg_PACKAGE_DIRECTORY ${package})
+  endif()
+  set_target_properties(${target} PROPERTIES BACKENDKIT_COMPONENT ${arg_COMPONENT})
+  string(REGEX REPLACE "^[^/]+" ${arg_PACKAGE_DIRECTORY} libraries ${library_directory})
+  install(
+    TARGETS ${target}
+    RUNTIME DESTINATION ${libraries} COMPONENT ${arg_COMPONENT}
+    LIBRARY DESTINATION ${libraries} COMPONENT ${arg_COMPONENT}
+    ARCHIVE DESTINATION ${libraries} COMPONENT ${arg_COMPONENT} EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${generated}/python/${package}/ DESTINATION ${arg_PACKAGE_DIRECTORY}
+          COMPONENT ${arg_COMPONENT})
+  if(EXISTS ${folder}/${package})
+    install(
+      DIRECTORY ${folder}/${package}/
+      DESTINATION ${arg_PACKAGE_DIRECTORY}
+      COMPONENT ${arg_COMPONENT}
+      PATTERN __pycache__ EXCLUDE
+      PATTERN "*.py[co]" EXCLUDE)
+  endif()
+  if(arg_WHEEL)
+    backendkit_wheel(${target}_wheel BACKEND ${target})
+  endif()
+
+  list(LENGTH files count)
+  string(CONCAT line "BackendKit: ${name}, ${kernels} kernels, PyTorch ${BACKENDKIT_TORCH_VERSION}, "
+                "${count} generated files")
+  message(STATUS "${line}")
+endfunction()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+#[[.rst:
+backendkit_generate
+-------------------
+
+Adds the glue of a description to a target, made by ``backendgen generate`` at build time::
+
+  backendkit_generate(<target>
+    DESCRIPTION <file>
+    [OUTPUT_DIRECTORY <dir>]
+    [SOURCES_VARIABLE <var>])
+
+``DESCRIPTION``
+  The backend.toml. A change of it, or of the PyTorch installed, makes CMake run again.
+``OUTPUT_DIRECTORY``
+  Where the files go; ``<build>/<target>-generated`` by default.
+``SOURCES_VARIABLE``
+  Is set to the files that were added.
+
+``backendgen generate --list`` tells at configure time which files there will be; one custom command
+makes them, and leaves those that did not change alone. The C++ files become sources of the target,
+the folder an include directory. Fails with backendgen's own words when the description, or a kernel
+that it names, is wrong.
+#]]
+include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/_torch.cmake)
+
+# _backendkit_run(<function> <what> <variable> <arguments>...)
+# Runs backendgen; on failure ends the configuration with its screen, indented, after <what>.
+function(_backendkit_run function what variable)
+  get_target_property(backendgen BackendKit::backendgen IMPORTED_LOCATION)
+  execute_process(
+    COMMAND ${backendgen} ${ARGN}
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE errors
+    RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    string(REGEX REPLACE "\n+$" "" errors "${errors}")
+    string(REPLACE "\n" "\n  " errors "  ${errors}")
+    _backendkit_fail(${function} "${what}\n\n${errors}")
+  endif()
+  set(${variable} "${output}" PARENT_SCOPE)
+endfunction()
+
+function(backendkit_generate target)
+  _backendkit_parse(arg "" "DESCRIPTION;OUTPUT_DIRECTORY;SOURCES_VARIABLE" "" 1)
+  if(NOT TARGET ${target})
+    _backendkit_fail(backendkit_generate "there is no target '${target}'.")
+  endif()
+  if(NOT arg_DESCRIPTION)
+    _backendkit_fail(backendkit_generate "'DESCRIPTION' needs a value.")
+  endif()
+  get_filename_component(description ${arg_DESCRIPTION} ABSOLUTE)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${target}-generated)
+  if(arg_OUTPUT_DIRECTORY)
+    get_filename_component(output ${arg_OUTPUT_DIRECTORY} ABSOLUTE BASE_DIR
+                           ${CMAKE_CURRENT_BINARY_DIR})
+  endif()
+  _backendkit_find_torch(backendkit_generate)
+
+  set(arguments generate ${description} --out ${output} --torch ${BACKENDKIT_TORCH_DIR})
+  _backendkit_run(backendkit_generate "${description} has errors:" listing ${arguments} --list)
+  string(REGEX REPLACE "\n$" "" listing "${listing}")
+  string(REPLACE "\n" ";" files "${listing}")
+
+  get_filename_component(site ${BACKENDKIT_TORCH_DIR} DIRECTORY)
+  set(operators ${site}/torchgen/packaged/ATen/native/native_functions.yaml)
+  if(NOT EXISTS ${operators})
+    set(operators)
+  endif()
+  add_custom_command(
+    OUTPUT ${files}
+    COMMAND BackendKit::backendgen ${arguments}
+    DEPENDS ${description} ${operators} ${BACKENDKIT_TORCH_DIR}/version.py BackendKit::backendgen
+    COMMENT "Generating the glue of ${target}"
+    VERBATIM)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${description})
+
+  target_sources(${target} PRIVATE ${files})
+  target_include_directories(${target} PRIVATE ${output})
+  set_target_properties(${target} PROPERTIES BACKENDKIT_GENERATED_DIRECTORY ${output})
+  if(arg_SOURCES_VARIABLE)
+    set(${arg_SOURCES_VARIABLE} ${files} PARENT_SCOPE)
+  endif()
+endfunction()

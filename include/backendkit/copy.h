@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <backendkit/device.h>
+
+namespace backendkit {
+
+/// Copies between tensors, at least one of which is on the device: any dtypes, shapes that broadcast,
+/// any strides, conjugate and negative views, the same device or two. One driver copy where the bytes
+/// can go as they are; else the memory that a tensor spans goes to the host and PyTorch's CPU copy
+/// does the rest.
+template <class Runtime>
+class Copier {
+ public:
+  /// aten::_copy_from(self, dst): the kernel that PyTorch's copy_, to and clone end in.
+  static at::Tensor copy(const at::Tensor& self, const at::Tensor& dst, bool) {
+    TORCH_CHECK(self.defined() && dst.defined(), "copy_: a tensor is undefined");
+    at::assert_no_internal_overlap(dst);
+    const at::Tensor src = self.sizes() == dst.sizes() ? self : self.expand(dst.sizes());
+    if (dst.numel() == 0 || same_view(src, dst)) return dst;
+    at::assert_no_partial_overlap(dst, self);
+    if (bytes_can_go(src, dst)) {
+      move(dst.mutable_data_ptr(), dst.device(), src.const_data_ptr(), src.device(), dst.nbytes());
+    } else {
+      through_host(src, dst);
+    }
+    return dst;
+  }
+
+ private:
+  static bool on_device(const at::Tensor& tensor) { return tensor.device().type() == kDeviceType; }
+
+  static bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+    return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&
+           a.is_neg() == b.is_neg();
+  }
+
+  static bool same_view(const at::Tensor& a, const at::Tensor& b) {
+    return same_bits(a, b) && a.device() == b.device() && a.strides() == b.strides() &&
+           a.const_data_ptr() == b.const_data_ptr();
+  }
+
+  static bool bytes_can_go(const at::Tensor& src, const at::Tensor& dst) {
+    return same_bits(src, dst) && src.is_non_overlapping_and_dense() &&
+           dst.is_non_overlapping_and_dense() && src.strides() == dst.strides();
+  }
+
+  /// Copies bytes from any device to any device, through the host where they differ.
+  static void move(void* dst, c10::Device to, const void* src, c10::Device from,
+                   std::size_t bytes) {
+    const bool to_device = to.type() == kDeviceType;
+    const bool from_device = from.type() == kDeviceType;
+    if (to_device && from_device && to != from) {
+      const auto host = std::make_unique<char[]>(bytes);
+      move(host.get(), c10::Device(c10::kCPU), src, from, bytes);
+      move(dst, to, host.get(), c10::Device(c10::kCPU), bytes);
+      return;
+    }
+    const c10::DeviceGuard guard(to_device ? to : from);
+    Devices<Runtime>::use();
+    const CopyKind kind = !to_device     ? CopyKind::kDeviceToHost
+                          : !from_device ? CopyKind::kHostToDevice
+                                         : CopyKind::kDeviceToDevice;
+    Runtime::copy(dst, src, bytes, kind, nullptr);
+  }
+
+  /// The bytes from a tensor's first element to the end of its last. Strides are never negative.
+  static std::size_t span_of(const at::Tensor& tensor) {
+    if (tensor.numel() == 0) return 0;
+    std::int64_t last = 0;
+    for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+    return static_cast<std::size_t>(last + 1) * tensor.itemsize();
+  }
+
+  /// A CPU tensor over memory of its own, with the strides and the bits of `tensor`; its values are
+  /// there too if `filled`.
+  static at::Tensor on_host(const at::Tensor& tensor, bool filled) {
+    at::Tensor host = at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(),
+                                                    tensor.scalar_type());
+    if (filled) {
+      move(host.mutable_data_ptr(), host.device(), tensor.const_data_ptr(), tensor.device(),
+           span_of(tensor));
+    }
+    host._set_conj(tensor.is_conj());
+    host._set_neg(tensor.is_neg());
+    return host;
+  }
+
+  static void through_host(const at::Tensor& src, const at::Tensor& dst) {
+    const at::Tensor host_src = on_device(src) ? on_host(src, true) : src;
+    if (!on_device(dst)) {
+      dst.copy_(host_src);
+      return;
+    }
+    // Gaps between the elements of `dst` belong to others and must come back as they were.
+    const at::Tensor host_dst = on_host(dst, !dst.is_non_overlapping_and_dense());
+    host_dst.copy_(host_src);
+    move(dst.mutable_data_ptr(), dst.device(), host_dst.const_data_ptr(), host_dst.device(),
+         span_of(dst));
+  }
+};
+
+}  // namespace backendkit

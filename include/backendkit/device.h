@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include <c10/core/Device.h>
+#include <c10/util/Exception.h>
+
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
+#include <backendkit/runtime.h>
+
+namespace backendkit {
+
+constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
+
+/// The devices of a Runtime, as PyTorch counts them, with PyTorch's errors for an index out of range.
+/// Nothing here touches the driver before a device is used.
+template <class Runtime>
+class Devices {
+ public:
+  static_assert(check_runtime<Runtime>());
+
+  /// How many devices there are; 0 when the driver is missing or the process was forked after use.
+  static c10::DeviceIndex count() noexcept {
+    return static_cast<c10::DeviceIndex>(Runtime::device_count());
+  }
+
+  /// Returns a device's index when there is such a device; throws otherwise. It never becomes
+  /// another device.
+  static int checked(c10::DeviceIndex index) {
+    const c10::DeviceIndex known = count();
+    const std::string name = c10::DeviceTypeName(kDeviceType, true);
+    TORCH_CHECK(known > 0, "no ", name, " device is available: torch.", name,
+                ".device_count() is 0");
+    TORCH_CHECK(index >= 0 && index < known, "device index ", static_cast<int>(index),
+                " is out of range: there ", known == 1 ? "is 1 " : "are ",
+                known == 1 ? "" : std::to_string(known) + " ", name, known == 1 ? " device" : " devices");
+    return index;
+  }
+
+  /// The current device of this thread; 0 when there is none.
+  static c10::DeviceIndex current() {
+    if (count() == 0) return 0;
+    return static_cast<c10::DeviceIndex>(Runtime::current_device());
+  }
+
+  static void set(c10::DeviceIndex index) {
+    const int device = checked(index);
+    use();
+    if (Runtime::current_device() != device) Runtime::set_device(device);
+  }
+
+  /// Makes a device current and returns the one that was.
+  static c10::DeviceIndex exchange(c10::DeviceIndex index) {
+    const c10::DeviceIndex before = current();
+    if (index != before || count() == 0) set(index);
+    return before;
+  }
+
+  /// The index of a device that may have none, which means the current one.
+  static c10::DeviceIndex resolve(c10::Device device) {
+    const c10::DeviceIndex index = device.has_index() ? device.index() : current();
+    return static_cast<c10::DeviceIndex>(checked(index));
+  }
+
+  static void synchronize(c10::DeviceIndex index) {
+    const int device = checked(index);
+    use();
+    Runtime::synchronize(device);
+  }
+
+  /// Notes that the driver is in use from now on. Throws in a child of a process that used it: a
+  /// driver does not survive a fork.
+  static void use() {
+    if (!used_.load(std::memory_order_acquire)) {
+      static std::once_flag once;
+      std::call_once(once, [] {
+#ifndef _WIN32
+        pthread_atfork(nullptr, nullptr, [] { forked_ = true; });
+#endif
+        used_.store(true, std::memory_order_release);
+      });
+    }
+    TORCH_CHECK(!forked_, "Cannot re-initialize ", c10::DeviceTypeName(kDeviceType, true),
+                " in forked subprocess. To use it with multiprocessing, you must use the 'spawn' "
+                "start method");
+  }
+
+  static bool used() { return used_; }
+
+  /// Whether this process is a child, by fork, of one that used the device.
+  static bool forked() { return forked_; }
+
+ private:
+  inline static std::atomic<bool> used_{false};
+  inline static std::atomic<bool> forked_{false};
+};
+
+}  // namespace backendkit

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/native/CPUFallback.h>
+#include <torch/library.h>
+
+#include <backendkit/generator.h>
+
+namespace backendkit {
+
+/// What answers for an operator without a kernel of the device.
+template <class Runtime>
+class Fallbacks {
+ public:
+  /// Runs it on the CPU: tensors are copied there and results back. Random numbers come from the
+  /// device's generator.
+  static void cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    const auto& arguments = op.schema().arguments();
+    const std::size_t first = stack->size() - arguments.size();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!takes_generator(arguments[i])) continue;
+      c10::IValue& value = (*stack)[first + i];
+      if (value.isNone()) {
+        value = as_generator(default_generator<Runtime>(-1)).cpu();
+      } else if (value.toGenerator().device().type() == kDeviceType) {
+        value = as_generator(value.toGenerator()).cpu();
+      }
+    }
+    at::native::cpu_fallback(op, stack);
+  }
+
+  /// Raises NotImplementedError with what to do about it.
+  static void error(const c10::OperatorHandle& op, torch::jit::Stack*) {
+    const std::string name = c10::toString(op.operator_name());
+    const std::string device = c10::DeviceTypeName(kDeviceType, true);
+    const std::string local = name.substr(name.find("::") + 2);
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "`", name, "` has no kernel for device ", device,
+                                ": name one in [operators.kernels] of backend.toml, \"", local,
+                                "\" = \"FUNCTION\", or set `fallback = \"cpu\"`");
+  }
+
+ private:
+  static bool takes_generator(const c10::Argument& argument) {
+    const auto& type = argument.type();
+    return type->kind() == c10::TypeKind::GeneratorType ||
+           (type->kind() == c10::TypeKind::OptionalType &&
+            type->castRaw<c10::OptionalType>()->getElementType()->kind() ==
+                c10::TypeKind::GeneratorType);
+  }
+
+  static const Generator& as_generator(const at::Generator& generator) {
+    return *static_cast<Generator*>(generator.unsafeGetGeneratorImpl());
+  }
+};
+
+}  // namespace backendkit

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+
+#include <backendkit/allocator.h>
+#include <backendkit/device.h>
+#include <backendkit/generator.h>
+
+namespace backendkit {
+
+/// Resizes a storage of the device to `bytes` and keeps what it holds as far as that fits.
+template <class Runtime>
+void resize_storage(c10::StorageImpl* storage, std::size_t bytes) {
+  TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
+  const c10::DeviceIndex before = Devices<Runtime>::exchange(storage->device().index());
+  c10::DataPtr fresh = Allocator<Runtime>::instance().allocate(bytes);
+  const std::size_t kept = std::min(bytes, storage->nbytes());
+  if (kept != 0) Allocator<Runtime>::instance().copy_data(fresh.get(), storage->data(), kept);
+  storage->set_data_ptr_noswap(std::move(fresh));
+  storage->set_nbytes(bytes);
+  Devices<Runtime>::set(before);
+}
+
+/// at::PrivateUse1HooksInterface and at::AcceleratorHooksInterface: what PyTorch's generic code asks a
+/// backend. Functions without `override` are not virtual in every release; see torch_version.h.
+template <class Runtime>
+class Hooks final : public at::PrivateUse1HooksInterface {
+ public:
+  bool isBuilt() const { return true; }
+  bool isAvailable() const { return Devices<Runtime>::count() > 0; }
+
+  bool hasPrimaryContext(c10::DeviceIndex index) const override {
+    return Devices<Runtime>::used() && index >= 0 && index < Devices<Runtime>::count();
+  }
+
+  c10::DeviceIndex deviceCount() const override { return Devices<Runtime>::count(); }
+  void setCurrentDevice(c10::DeviceIndex index) const override { Devices<Runtime>::set(index); }
+  c10::DeviceIndex getCurrentDevice() const override { return Devices<Runtime>::current(); }
+
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
+    return Devices<Runtime>::exchange(index);
+  }
+
+  /// As `exchangeDevice`; a negative index leaves the device as it is.
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
+    return index < 0 ? Devices<Runtime>::current() : Devices<Runtime>::exchange(index);
+  }
+
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override {
+    return default_generator<Runtime>(index);
+  }
+
+  at::Generator getNewGenerator(c10::DeviceIndex index = -1) const {
+    return make_generator<Runtime>(index);
+  }
+
+  bool isPinnedPtr(const void*) const override { return false; }
+
+  c10::Allocator* getPinnedMemoryAllocator() const override {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "this backend has no pinned memory: its Runtime does not "
+                                "implement `allocate_host`");
+    return nullptr;
+  }
+
+  at::Device getDeviceFromPtr(void*) const override {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "this backend cannot tell a pointer's device");
+    return {kDeviceType, 0};
+  }
+
+  void resizePrivateUse1Bytes(const c10::Storage& storage, std::size_t bytes) const override {
+    resize_storage<Runtime>(storage.unsafeGetStorageImpl(), bytes);
+  }
+};
+
+}  // namespace backendkit

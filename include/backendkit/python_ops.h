@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+#include <torch/version.h>
+
+#include <backendkit/device.h>
+#include <backendkit/generator.h>
+
+namespace backendkit {
+
+/// What the Python module of the device calls through `torch.ops`; see templates/python.
+template <class Runtime>
+class PythonOperators {
+ public:
+  static void define_all(torch::Library& library) {
+    library.def("device_count() -> int", &device_count);
+    library.def("current_device() -> int", &current_device);
+    library.def("set_device(int device) -> ()", &set_device);
+    library.def("exchange_device(int device) -> int", &exchange_device);
+    library.def("synchronize(int device) -> ()", &synchronize);
+    library.def("manual_seed(int device, int seed) -> ()", &manual_seed);
+    library.def("seed(int device) -> int", &seed);
+    library.def("initial_seed(int device) -> int", &initial_seed);
+    library.def("get_rng_state(int device) -> Tensor", &get_rng_state);
+    library.def("set_rng_state(int device, Tensor state) -> ()", &set_rng_state);
+    library.def("is_in_bad_fork() -> bool", &is_in_bad_fork);
+    library.def("build_torch_version() -> str", &build_torch_version);
+  }
+
+ private:
+  /// A device's number as PyTorch's narrow index; one out of its range is no device either.
+  static c10::DeviceIndex index(std::int64_t device) {
+    const auto narrow = static_cast<c10::DeviceIndex>(device);
+    return Devices<Runtime>::checked(narrow == device ? narrow : c10::DeviceIndex{-1});
+  }
+
+  static std::int64_t device_count() { return Devices<Runtime>::count(); }
+  static std::int64_t current_device() { return Devices<Runtime>::current(); }
+  static void set_device(std::int64_t device) { Devices<Runtime>::set(index(device)); }
+
+  static std::int64_t exchange_device(std::int64_t device) {
+    return Devices<Runtime>::exchange(index(device));
+  }
+
+  static void synchronize(std::int64_t device) { Devices<Runtime>::synchronize(index(device)); }
+
+  static at::Generator generator(std::int64_t device) {
+    return default_generator<Runtime>(index(device));
+  }
+
+  static void manual_seed(std::int64_t device, std::int64_t seed) {
+    generator(device).set_current_seed(static_cast<std::uint64_t>(seed));
+  }
+
+  static std::int64_t seed(std::int64_t device) {
+    return static_cast<std::int64_t>(generator(device).seed());
+  }
+
+  static std::int64_t initial_seed(std::int64_t device) {
+    return static_cast<std::int64_t>(generator(device).current_seed());
+  }
+
+  static at::Tensor get_rng_state(std::int64_t device) { return generator(device).get_state(); }
+
+  static void set_rng_state(std::int64_t device, const at::Tensor& state) {
+    generator(device).set_state(state);
+  }
+
+  static bool is_in_bad_fork() { return Devices<Runtime>::forked(); }
+  static std::string build_torch_version() { return TORCH_VERSION; }
+};
+
+}  // namespace backendkit

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorUtils.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+#include <torch/library.h>
+
+#include <backendkit/copy.h>
+#include <backendkit/hooks.h>
+
+namespace backendkit {
+
+/// The operators that cannot go to the CPU: they make tensors, or give the same memory another shape.
+template <class Runtime>
+class TensorOperators {
+ public:
+  static at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype,
+                          std::optional<at::Layout> layout, std::optional<at::Device> device,
+                          std::optional<bool> pin_memory,
+                          std::optional<at::MemoryFormat> memory_format) {
+    check_options(layout, pin_memory);
+    const c10::DeviceGuard guard(place(device));
+    return at::detail::empty_generic(size, &Allocator<Runtime>::instance(), kKeys,
+                                     c10::dtype_or_default(dtype), memory_format);
+  }
+
+  static at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
+                                  std::optional<at::ScalarType> dtype,
+                                  std::optional<at::Layout> layout,
+                                  std::optional<at::Device> device, std::optional<bool> pin_memory) {
+    check_options(layout, pin_memory);
+    const c10::DeviceGuard guard(place(device));
+    return at::detail::empty_strided_generic(size, stride, &Allocator<Runtime>::instance(), kKeys,
+                                             c10::dtype_or_default(dtype));
+  }
+
+  /// Keeps what the tensor holds when it grows, as on the CPU.
+  static const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size,
+                                  std::optional<at::MemoryFormat> memory_format) {
+    at::TensorImpl* tensor = self.unsafeGetTensorImpl();
+    if (tensor->sizes() != size) {
+      if (c10::multiply_integers(size) != 0) {
+        grow(tensor, at::detail::computeStorageNbytesContiguous(
+                         size, tensor->dtype().itemsize(),
+                         static_cast<std::size_t>(tensor->storage_offset())));
+      }
+      tensor->set_sizes_contiguous(size);
+    }
+    if (memory_format.has_value()) {
+      TORCH_CHECK(*memory_format != at::MemoryFormat::Preserve, "Unsupported memory format",
+                  *memory_format);
+      tensor->empty_tensor_restride(*memory_format);
+    }
+    return self;
+  }
+
+  static at::Tensor& set_storage(at::Tensor& self, at::Storage storage, std::int64_t offset,
+                                 c10::IntArrayRef size, c10::IntArrayRef stride) {
+    at::native::checkSetStorage(self, std::move(storage), offset, size, stride);
+    at::TensorImpl* tensor = self.unsafeGetTensorImpl();
+    if (stride.data() == nullptr) {
+      tensor->set_sizes_contiguous(size);
+    } else {
+      tensor->set_sizes_and_strides(size, stride);
+    }
+    tensor->set_storage_offset(offset);
+    if (self.numel() != 0) {
+      grow(tensor, at::detail::computeStorageNbytes(self.sizes(), self.strides(),
+                                                    tensor->dtype().itemsize(),
+                                                    static_cast<std::size_t>(offset)));
+    }
+    return self;
+  }
+
+  static at::Tensor& set_source_storage(at::Tensor& self, at::Storage storage) {
+    const auto bytes = static_cast<std::int64_t>(storage.nbytes());
+    return set_storage(self, std::move(storage), 0, {bytes / static_cast<std::int64_t>(self.itemsize())},
+                       {});
+  }
+
+  static at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
+    if (self.is_same(source)) return self;
+    return set_storage(self, source.storage(), source.storage_offset(), source.sizes(),
+                       source.strides());
+  }
+
+  /// Leaves the tensor without elements, on a storage of its own.
+  static at::Tensor& set_nothing(at::Tensor& self) {
+    const c10::DeviceGuard guard(self.device());
+    c10::Storage storage(c10::Storage::use_byte_size_t(), 0,
+                         Allocator<Runtime>::instance().allocate(0),
+                         &Allocator<Runtime>::instance(), true);
+    return set_storage(self, std::move(storage), 0, {0}, {});
+  }
+
+  static at::Scalar item(const at::Tensor& self) {
+    at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
+    host.copy_(self.reshape({}));
+    return at::_local_scalar_dense(host);
+  }
+
+  static at::Tensor copy_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+    dst.resize_(self.sizes());
+    return Copier<Runtime>::copy(self, dst, false);
+  }
+
+  static at::Tensor as_strided(const at::Tensor& self, c10::IntArrayRef size,
+                               c10::IntArrayRef stride, std::optional<std::int64_t> offset) {
+    return at::native::as_strided_tensorimpl(self, size, stride, offset);
+  }
+
+  static at::Tensor view(const at::Tensor& self, c10::IntArrayRef size) {
+    return at::native::view(self, size);
+  }
+
+  static at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef size,
+                                  c10::IntArrayRef stride) {
+    return at::native::_reshape_alias(self, size, stride);
+  }
+
+  static void register_all(torch::Library& aten) {
+    aten.impl("empty.memory_format", &empty);
+    aten.impl("empty_strided", &empty_strided);
+    aten.impl("resize_", &resize);
+    aten.impl("set_.source_Storage_storage_offset", &set_storage);
+    aten.impl("set_.source_Storage", &set_source_storage);
+    aten.impl("set_.source_Tensor", &set_tensor);
+    aten.impl("set_", &set_nothing);
+    aten.impl("_local_scalar_dense", &item);
+    aten.impl("_copy_from", &Copier<Runtime>::copy);
+    aten.impl("_copy_from_and_resize", &copy_and_resize);
+    aten.impl("as_strided", &as_strided);
+    aten.impl("view", &view);
+    aten.impl("_reshape_alias", &reshape_alias);
+    aten.impl("unfold", &at::native::unfold);
+    aten.impl("view_as_real", &at::native::view_as_real);
+    aten.impl("view_as_complex", &at::native::view_as_complex);
+  }
+
+ private:
+  static constexpr c10::DispatchKeySet kKeys{c10::DispatchKey::PrivateUse1};
+
+  static c10::Device place(std::optional<at::Device> device) {
+    const c10::Device wanted = device.value_or(c10::Device(kDeviceType));
+    return {kDeviceType, Devices<Runtime>::resolve(wanted)};
+  }
+
+  static void check_options(std::optional<at::Layout> layout, std::optional<bool> pin_memory) {
+    TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "only strided tensors can be made on ",
+                c10::DeviceTypeName(kDeviceType, true));
+    TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
+  }
+
+  /// Makes a tensor's storage at least so large.
+  static void grow(at::TensorImpl* tensor, std::size_t bytes) {
+    c10::StorageImpl* storage = tensor->unsafe_storage().unsafeGetStorageImpl();
+    if (bytes > storage->nbytes()) resize_storage<Runtime>(storage, bytes);
+  }
+};
+
+}  // namespace backendkit
