@@ -5,4 +5,6 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update", action="store_true", help="write what the program does into cases/")
+    parser.addoption(
+        "--update", action="store_true", help="write what the program does into cases/"
+    )

@@ -29,6 +29,7 @@ class Command:
     environment: dict[str, str] = field(default_factory=dict)
     file_size: int | None = None
     folder: str = "."
+    same_tree: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> Command:
@@ -44,6 +45,8 @@ class Command:
                 command.file_size = int(value)
             elif name == "folder":
                 command.folder = value
+            elif name == "tree-of":
+                command.same_tree = value
             else:
                 raise AssertionError(f"{path}: unknown directive `{name}`")
         return command
@@ -119,9 +122,7 @@ def run(case: Path, folder: Path) -> Result:
         text = output.replace(str(TORCH).encode(), b"@TORCH@")
         return text.replace(str(folder).encode(), b"@FOLDER@")
 
-    return Result(
-        done.returncode, unplace(done.stdout), unplace(done.stderr), before, tree(folder)
-    )
+    return Result(done.returncode, unplace(done.stdout), unplace(done.stderr), before, tree(folder))
 
 
 def write(path: Path, data: bytes) -> None:
@@ -136,7 +137,7 @@ def update(case: Path, result: Result) -> None:
     write(case / "stderr", result.stderr)
     write(case / "status", f"{result.status}\n".encode() if result.status else b"")
     shutil.rmtree(case / "out", ignore_errors=True)
-    if result.after == result.before:
+    if result.after == result.before or Command.read(case / "cmd").same_tree:
         return
     for name, data in result.after.items():
         path = case / "out" / name
@@ -162,10 +163,19 @@ def test_case(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None
     assert result.stderr.decode("utf-8", "backslashreplace") == expected(case / "stderr")
     assert result.stdout.decode("utf-8", "backslashreplace") == expected(case / "stdout")
     assert result.status == int(expected(case / "status") or "0")
-    wanted = tree(case / "out") if (case / "out").is_dir() else result.before
+    same = Command.read(case / "cmd").same_tree
+    out = CASES / (same or name) / "out"
+    wanted = tree(out) if same or out.is_dir() else result.before
     assert sorted(result.after) == sorted(wanted)
     changed = [path for path in wanted if result.after[path] != wanted[path]]
     for path in changed:
         assert result.after[path].decode("utf-8", "backslashreplace") == wanted[path].decode(
             "utf-8", "backslashreplace"
         ), path
+
+
+@pytest.mark.parametrize(
+    "path", sorted(CASES.glob("*/out/**/*.py")), ids=lambda path: str(path.relative_to(CASES))
+)
+def test_generated_python_compiles(path: Path) -> None:
+    compile(path.read_bytes(), str(path), "exec")
