@@ -46,6 +46,7 @@ _NAME: str = _build.DEVICE
 _failure: Optional[Exception] = None  # why the backend is not loaded
 _initialized = False  # PyTorch's checkpoints read this name
 _lock = threading.RLock()
+_unpublished: set[str] = set()  # the vendor's modules whose names are still to come
 _postponed: list[tuple[Callable[[], None], bool]] = []
 
 
@@ -187,9 +188,9 @@ def synchronize(device: _Device = None) -> None:
 
 def manual_seed(seed: int) -> None:
     """Seeds the current device's generator, at the device's first use where that is to come."""
-    seed = _as_seed(seed)
     if _failure is None:
-        _lazy_call(lambda: _library().manual_seed(_library().current_device(), seed), seed=True)
+        value = _as_seed(seed)
+        _lazy_call(lambda: _library().manual_seed(_library().current_device(), value), seed=True)
 
 
 def manual_seed_all(seed: int) -> None:
@@ -197,14 +198,16 @@ def manual_seed_all(seed: int) -> None:
 
     `torch.manual_seed` calls it. Does nothing where there is no device.
     """
-    seed = _as_seed(seed)
     if _failure is None:
-        _lazy_call(lambda: _seed_each(seed), seed_all=True)
+        value = _as_seed(seed)
+        _lazy_call(lambda: _seed_each(value), seed_all=True)
 
 
 def _as_seed(seed: int) -> int:
-    """The seed as the signed integer that an operator takes."""
+    """The seed as the signed integer that an operator takes; a RuntimeError if it has no place."""
     seed = int(seed)
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise RuntimeError(f"seed {seed} is not in [-0x8000_0000_0000_0000, 0xffff_ffff_ffff_ffff]")
     return seed - (1 << 64) if seed >= 1 << 63 else seed
 
 
@@ -216,20 +219,20 @@ def _seed_each(seed: int) -> None:
 def seed() -> int:
     """Seeds the current device's generator at random and returns the seed; raises as `init`."""
     index = _index(None)
-    return _library().seed(index)
+    return _library().seed(index) % (1 << 64)
 
 
 def seed_all() -> int:
     """Seeds all devices' generators with one random seed and returns it; raises as `init`."""
     value = seed()
-    _seed_each(value)
+    _seed_each(_as_seed(value))
     return value
 
 
 def initial_seed() -> int:
     """The seed of the current device's generator; raises as `init` does."""
     index = _index(None)
-    return _library().initial_seed(index)
+    return _library().initial_seed(index) % (1 << 64)
 
 
 def get_rng_state(device: _Device = None) -> torch.Tensor:
@@ -264,3 +267,12 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 def is_bf16_supported() -> bool:
     """Whether autocast may use bfloat16 on the device. Raises nothing."""
     return torch.bfloat16 in get_amp_supported_dtype()
+
+
+def __getattr__(name: str) -> Any:
+    """Finds names of the vendor's modules that were half made when the backend was loaded."""
+    for module in sorted(_unpublished):
+        importlib.import_module("{{module}}._loader").publish(module)
+    if name in globals():
+        return globals()[name]
+    raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")

@@ -16,6 +16,7 @@ import os
 import re
 import struct
 import sys
+import types
 import warnings
 from typing import Callable, Optional, Union
 
@@ -152,15 +153,40 @@ def _open_library() -> None:
         raise BackendError(text) from error
 
 
+def _import(name: str) -> Optional[types.ModuleType]:
+    """A vendor's module; None while it is being made here or in a thread that waits for torch."""
+    try:
+        module = importlib.import_module(name)
+    except RuntimeError as error:
+        if type(error).__name__ != "_DeadlockError":
+            raise
+        return None
+    return None if getattr(module.__spec__, "_initializing", False) else module
+
+
 def _publish(name: str) -> None:
-    """Imports a vendor's module; the names in its `__all__` become names of `torch.{{device}}`."""
-    module = importlib.import_module(name)
-    names = {one: getattr(module, one) for one in getattr(module, "__all__", ())}
-    for one, value in names.items():
-        if getattr(_device, one, value) is not value:
-            raise ImportError(f"`{one}` in its `__all__` is taken in torch.{_build.DEVICE}")
-    for one, value in names.items():
-        setattr(_device, one, value)
+    """Makes the names in the `__all__` of a vendor's module names of `torch.{{device}}`."""
+    _device._unpublished.add(name)
+    done = True
+    try:
+        module = _import(name)
+        done = module is not None
+        names = {one: getattr(module, one) for one in getattr(module, "__all__", ())}
+        for one, value in names.items():
+            if vars(_device).get(one, value) is not value:
+                raise ImportError(f"`{one}` in its `__all__` is taken in torch.{_build.DEVICE}")
+        vars(_device).update(names)
+    finally:
+        if done:
+            _device._unpublished.discard(name)
+
+
+def publish(name: str) -> None:
+    """Imports a vendor's module for `torch.{{device}}`, and reports what is wrong with it."""
+    wrong = _attempt(_publish, name)
+    if wrong is not None:
+        text = f"{_TITLE} cannot import {name}: {type(wrong).__name__}: {wrong}"
+        _report(BackendError(text), wrong)
 
 
 def _attempt(step: Callable[..., None], *arguments: str) -> Optional[Exception]:
@@ -178,13 +204,12 @@ def _explained(error: Exception) -> BackendError:
     """The error itself, if it is written for the user, or one that names it."""
     if isinstance(error, BackendError):
         return error
-    explained = BackendError(f"{_TITLE} cannot be loaded: {type(error).__name__}: {error}")
-    explained.__cause__ = error
-    return explained
+    return BackendError(f"{_TITLE} cannot be loaded: {type(error).__name__}: {error}")
 
 
-def _report(error: BackendError) -> None:
+def _report(error: BackendError, cause: Optional[BaseException]) -> None:
     """Raises or warns, as backend.toml says; on stderr where a filter makes warnings exceptions."""
+    error.__cause__ = cause
     if _build.ON_FAILURE == "error":
         raise error
     try:
@@ -204,16 +229,12 @@ def _load() -> Optional[Exception]:
         if error is not None:
             importlib.import_module("{{module}}._absent").install(answers)
     if error is not None:
-        _device._failure = _explained(error)
-        _report(_device._failure)
-        return _device._failure
+        explained = _explained(error)
+        _device._failure = explained
+        _report(explained, error.__cause__ if explained is error else error)
+        return explained
     for name in _build.IMPORTS:
-        wrong = _attempt(_publish, name)
-        if wrong is not None:
-            text = f"{_TITLE} cannot import {name}: {type(wrong).__name__}: {wrong}"
-            explained = BackendError(text)
-            explained.__cause__ = wrong
-            _report(explained)
+        publish(name)
     return None
 
 
