@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the setup.py of a backend's project does: CMake builds, setuptools packages.
+
+Everything made lies below build/, so that a second build compiles only what changed:
+
+    build/torch-2.13/      CMake's folder for that release of PyTorch
+    build/stage/           what `cmake --install` laid out for a wheel
+    build/editable/2.13/   the same for `pip install -e .`, without the vendor's Python files
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from setuptools import Command, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+from setuptools.errors import ExecError, SetupError
+
+import backendkit
+
+__all__ = ["setup_backend"]
+
+# What never belongs into an sdist: results and caches. Names that start with a dot are left out too.
+_RESULTS = ("build", "dist", "__pycache__")
+_RESULT_SUFFIXES = (".pyc", ".pyo", ".egg-info")
+# A wheel's files carry this date unless SOURCE_DATE_EPOCH says another: 1980-01-01, the first day
+# that a zip file can name.
+_EPOCH = "315532800"
+
+
+def setup_backend(**keywords: Any) -> None:
+    """Calls setuptools.setup() for the project in the working folder.
+
+    Name, version, summary, entry points and the requirement of PyTorch come from backend.toml;
+    `keywords` are further arguments of setup(), and `install_requires` adds to what is required.
+
+    The environment: CMAKE_ARGS (further arguments for CMake), CMAKE_BUILD_TYPE (default Release;
+    Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH.
+    """
+    os.environ.setdefault("SOURCE_DATE_EPOCH", _EPOCH)
+    os.umask(0o022)  # a wheel holds the modes of its files
+    project = _Project()
+    # Not beside setup.py: there Python would take it for an installed package, and so its entry
+    # points for those of an installed backend.
+    base = Path("build", "metadata")
+    shutil.rmtree(base, ignore_errors=True)
+    base.mkdir(parents=True)
+    arguments: dict[str, Any] = {
+        "name": project.package,
+        "version": project.facts["version"],
+        "description": project.facts["summary"],
+        "python_requires": ">=3.9",
+        "entry_points": project.facts["entry_points"],
+        "packages": [project.package],
+        "zip_safe": False,
+        "options": {"egg_info": {"egg_base": str(base)}},
+        "cmdclass": {"build_py": _Build, "bdist_wheel": _Wheel, "editable_wheel": _EditableWheel},
+    }
+    if os.path.isfile("README.md"):
+        arguments["long_description"] = Path("README.md").read_text(encoding="utf-8")
+        arguments["long_description_content_type"] = "text/markdown"
+    arguments.update(keywords)
+    wanted = [project.facts["torch_requirement"], *keywords.get("install_requires", [])]
+    arguments["install_requires"] = wanted
+    setup(**arguments)
+
+
+class _Project:
+    """The project in the working folder, the PyTorch of this Python, and CMake for both."""
+
+    def __init__(self) -> None:
+        self.folder = Path.cwd()
+        command = [backendkit.executable(), "check", "backend.toml", "--format", "json"]
+        command += ["--torch", _torch_folder()]
+        checked = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=False)
+        if checked.returncode != 0:
+            raise SystemExit(checked.returncode)  # backendgen has said why
+        self.facts: dict[str, Any] = json.loads(checked.stdout)
+        self.package: str = self.facts["package"]
+        self.torch_minor = ".".join(self.facts["torch_version"].split(".")[:2])
+
+    def build(self, stage: Path) -> None:
+        """Compiles what changed and lays the package out in `stage`, which holds nothing else."""
+        tree = self.folder / "build" / f"torch-{self.torch_minor}"
+        cmake = _tool("cmake", "CMAKE_BIN_DIR")
+        _run(cmake, "-S", str(self.folder), "-B", str(tree), *self._configuration(tree))
+        name = self.facts["name"]
+        _run(cmake, "--build", str(tree), "--config", _build_type(), "--target", name)
+        shutil.rmtree(stage, ignore_errors=True)
+        place = ["--prefix", str(stage), "--component", name]
+        _run(cmake, "--install", str(tree), "--config", _build_type(), *place)
+
+    def _configuration(self, tree: Path) -> list[str]:
+        arguments = [
+            f"-DBackendKit_DIR={backendkit.cmake_dir()}",
+            f"-DPython_EXECUTABLE={sys.executable}",
+            f"-DCMAKE_BUILD_TYPE={_build_type()}",
+        ]
+        generator = os.environ.get("CMAKE_GENERATOR", "Ninja")
+        if generator == "Ninja":
+            arguments += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}"]
+        # CMake refuses a folder that it made for another generator, or before the project moved.
+        cache = tree / "CMakeCache.txt"
+        if cache.is_file():
+            lines = cache.read_text(encoding="utf-8", errors="replace").splitlines()
+            here = f"CMAKE_HOME_DIRECTORY:INTERNAL={self.folder.as_posix()}"
+            if here not in lines or f"CMAKE_GENERATOR:INTERNAL={generator}" not in lines:
+                shutil.rmtree(tree)
+        return arguments + shlex.split(os.environ.get("CMAKE_ARGS", ""))
+
+
+def _torch_folder() -> str:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise SystemExit(
+            f"error: found no PyTorch in {sys.executable}\n"
+            "note: a backend is built for the PyTorch that is installed, and an isolated build does "
+            "not see it\n"
+            "help: install the release to build for: `pip install torch==X.Y.Z`\n"
+            "help: build without isolation: `pip install --no-build-isolation .`, or "
+            "`python -m build --no-isolation`"
+        )
+    return os.path.dirname(spec.origin)
+
+
+def _tool(name: str, folder: str) -> str:
+    """The program of the pip package `name`, which says in `folder` where that is, or of PATH."""
+    if importlib.util.find_spec(name) is not None:
+        path = shutil.which(name, path=getattr(importlib.import_module(name), folder, ""))
+        if path is not None:
+            return path
+    path = shutil.which(name)
+    if path is None:
+        raise SetupError(f"found no `{name}`\nhelp: pip install {name}")
+    return path
+
+
+def _build_type() -> str:
+    debug = os.environ.get("DEBUG", "").lower() not in ("", "0", "no", "off", "false")
+    return os.environ.get("CMAKE_BUILD_TYPE") or ("Debug" if debug else "Release")
+
+
+def _run(program: str, *arguments: str) -> None:
+    sys.stdout.flush()
+    status = subprocess.run([program, *arguments], check=False).returncode
+    if status != 0:
+        step = {"-S": "configure", "--build": "build"}.get(arguments[0], "install")
+        raise ExecError(f"CMake could not {step} the backend; its messages stand above")
+
+
+def _sources() -> list[str]:
+    """The files of the project for an sdist; a MANIFEST.in can add to them and take from them."""
+    found = []
+    for folder, folders, files in os.walk("."):
+        inner = (name for name in folders if not os.path.isfile(f"{folder}/{name}/pyvenv.cfg"))
+        folders[:] = sorted(name for name in inner if _is_source(name))
+        found += [os.path.normpath(f"{folder}/{name}") for name in files if _is_source(name)]
+    return sorted(found)
+
+
+def _is_source(name: str) -> bool:
+    return name not in _RESULTS and not name.startswith(".") and not name.endswith(_RESULT_SUFFIXES)
+
+
+class _Build(build_py):
+    """`build_py`: all of the package comes from CMake."""
+
+    def run(self) -> None:
+        stage = Path("build", "stage").absolute()
+        _Project().build(stage)
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        self.copy_tree(str(stage), self.build_lib)
+
+    def get_source_files(self) -> list[str]:
+        return _sources()
+
+    def get_data_files_without_manifest(self) -> list[Any]:
+        return []
+
+    def get_data_files(self) -> list[Any]:
+        return []
+
+
+class _Wheel(bdist_wheel):
+    """`bdist_wheel`: a library for one platform, and no extension of one Python."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.root_is_pure = False
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
+class _EditableWheel(Command):
+    """`editable_wheel`: a wheel that holds no more than the path of build/editable."""
+
+    description = "create a wheel for `pip install -e .`"
+    user_options = [
+        ("dist-dir=", "d", "directory to put the wheel in"),
+        ("dist-info-dir=", "I", "path to a pre-built .dist-info directory"),
+    ]
+
+    def initialize_options(self) -> None:
+        self.dist_dir = "dist"
+        self.dist_info_dir = None
+
+    def finalize_options(self) -> None:
+        """Nothing to settle: both options are taken as they come."""
+
+    def run(self) -> None:
+        project = _Project()
+        place = project.folder / "build" / "editable" / project.torch_minor
+        project.build(place)
+        source = project.folder / project.package
+        _leave_to(source, place / project.package)
+
+        paths = project.folder / "build" / "editable" / "path"
+        shutil.rmtree(paths, ignore_errors=True)
+        paths.mkdir(parents=True)
+        name = f"__editable__.{project.package}.pth"
+        (paths / name).write_text(f"{place}\n", encoding="utf-8")
+        self.reinitialize_command("build", build_lib=str(paths))
+        self.reinitialize_command("bdist_wheel", dist_dir=self.dist_dir, skip_build=True)
+        self.run_command("bdist_wheel")
+
+
+def _leave_to(source: Path, package: Path) -> None:
+    """Takes from `package` the files that it has from `source`, and says where those are now."""
+    for path in source.rglob("*"):
+        copy = package / path.relative_to(source)
+        if path.is_file() and copy.is_file():
+            copy.unlink()
+    text = f'"""Where the Python files are that are edited, not built."""\n\nSOURCE = {str(source)!r}\n'
+    (package / "_editable.py").write_text(text, encoding="utf-8")
