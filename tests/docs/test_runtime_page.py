@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/runtime.md and include/backendkit/runtime.h say the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "runtime.md").read_text(encoding="utf-8")
+HEADER = (ROOT / "include" / "backendkit" / "runtime.h").read_text(encoding="utf-8")
+
+
+def required() -> list[str]:
+    """The signatures that the header's messages ask for, adjacent literals joined."""
+    whole = re.sub(r'"\s+"', "", HEADER)
+    return re.findall(r'"Runtime needs: static (.*?)"', whole)
+
+
+def compile_page(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+    source = tmp_path / "page.cpp"
+    source.write_text(text + "static_assert(backendkit::check_runtime<foo::Runtime>());\n")
+    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", str(source)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def block() -> str:
+    (found,) = re.findall(r"^```cpp\n(.*?)^```$", PAGE, re.M | re.S)
+    return found
+
+
+def test_every_required_function_is_in_the_table() -> None:
+    assert re.findall(r"^\| `(.*?)` \|", PAGE, re.M) == required()
+    assert len(required()) == 7
+
+
+def test_the_type_shown_is_a_runtime(tmp_path: Path) -> None:
+    done = compile_page(tmp_path, block())
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_function_left_out_is_named(tmp_path: Path) -> None:
+    done = compile_page(tmp_path, block().replace("static void synchronize(int device);", ""))
+    assert done.returncode == 1
+    assert "Runtime needs: static void synchronize(int device)" in done.stderr
