@@ -11,6 +11,7 @@
 
 #include "cpp_types.h"
 #include "derive.h"
+#include "parse_schema.h"
 #include "suggest.h"
 
 namespace backendgen {
@@ -51,8 +52,8 @@ bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
 
 using Group = std::vector<std::size_t>;  // indices of operators, in file order
 
-/// Whether torchgen heeds the `autogen` lines of a group. It leaves operators alone that are made of
-/// others altogether, unless (since 2.6) they are core ones.
+/// Whether torchgen heeds the `autogen` lines of a group. It leaves operators alone that are made
+/// of others altogether, unless (since 2.6) they are core ones.
 bool derives(const Group& group, const Listed& listed, const TorchVersion& release) {
   const auto any = [&](auto wanted) { return std::any_of(group.begin(), group.end(), wanted); };
   const bool named = any([&](std::size_t i) { return !listed.functions[i]->autogen.empty(); });
@@ -66,7 +67,8 @@ std::vector<Group> autogen_groups(const Listed& listed, const TorchVersion& rele
   std::unordered_set<std::string> roots;
   roots.reserve(listed.operators.size());
   for (std::size_t i = 0; i < listed.operators.size(); ++i) {
-    if (!listed.functions[i]->autogen.empty()) roots.insert(listed.operators[i].schema.name().root());
+    if (!listed.functions[i]->autogen.empty())
+      roots.insert(listed.operators[i].schema.name().root());
   }
   std::vector<Group> groups;
   std::unordered_map<std::string, std::size_t> by_key;
@@ -183,9 +185,9 @@ std::optional<Catalog> parse_list(std::string text, const TorchInstall& torch,
   const Diagnostic first = found.sorted().front();
   Diagnostic& error =
       problems.error(fmt::format("the operator list of PyTorch is damaged: {}", first.message));
-  error.notes.push_back(first.span.known()
-                            ? fmt::format("it is {}:{}:{}", path, first.span.line, first.span.column)
-                            : fmt::format("it is {}", path));
+  error.notes.push_back(
+      first.span.known() ? fmt::format("it is {}:{}:{}", path, first.span.line, first.span.column)
+                         : fmt::format("it is {}", path));
   error.help.push_back("`python -m pip install --force-reinstall torch`");
   return std::nullopt;
 }
@@ -213,9 +215,10 @@ std::optional<Catalog> read_catalog_for(const Description& description, const To
   if (functions) {
     auto catalog = make_catalog(*functions, torch.version, ignored);
     const auto& kernels = description.kernels;
-    const bool all = catalog && std::all_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) {
-      return catalog->find(kernel.op.value) != nullptr;
-    });
+    const bool all =
+        catalog && std::all_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) {
+          return catalog->find(kernel.op.value) != nullptr;
+        });
     if (all) return catalog;
   }
   return parse_list(std::move(*text), torch, problems);
@@ -283,10 +286,10 @@ void report_unknown(const Text& op, const Catalog& catalog, const TorchInstall& 
         .help.push_back(fmt::format("did you mean `{}`?", local));
     return;
   }
-  Diagnostic& error = problems.error(fmt::format("no operator {} in PyTorch {}",
-                                                 in_ticks("aten::" + local),
-                                                 torch.version.minor_text()),
-                                     op.span);
+  Diagnostic& error =
+      problems.error(fmt::format("no operator {} in PyTorch {}", in_ticks("aten::" + local),
+                                 torch.version.minor_text()),
+                     op.span);
   const auto near = guess(local, catalog);
   if (near) error.help.push_back(fmt::format("did you mean `{}`?", *near));
   const std::string base = OperatorName::parse(near.value_or(local)).base;
@@ -296,8 +299,8 @@ void report_unknown(const Text& op, const Catalog& catalog, const TorchInstall& 
   }
 }
 
-/// Autograd differentiates such an operator through what it is made of, unless a backend has a kernel
-/// for it: then the kernel is called, no graph is recorded, and gradients stop there.
+/// Autograd differentiates such an operator through what it is made of, unless a backend has a
+/// kernel for it: then the kernel is called, no graph is recorded, and gradients stop there.
 bool loses_gradient(const Operator& op) {
   const auto returns = op.schema.returns();
   return op.composite_implicit && op.schema.kind() != SchemaKind::kOut &&
@@ -327,7 +330,8 @@ void check_operators(const Description& description, const Catalog& catalog,
     const auto signature = cpp_signature(*op, SymInts::kNumbers, unknown);
     if (!signature) {
       problems
-          .error(fmt::format("`{}` cannot have a kernel: no C++ type is known for `{}`", name, unknown),
+          .error(fmt::format("`{}` cannot have a kernel: no C++ type is known for `{}`", name,
+                             unknown),
                  kernel.op.span)
           .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
       continue;
@@ -336,18 +340,19 @@ void check_operators(const Description& description, const Catalog& catalog,
     const auto [use, is_new] =
         uses.try_emplace(kernel.function.value + types, Use{&kernel, signature->return_type});
     if (!is_new && use->second.return_type != signature->return_type) {
-      Diagnostic& error = problems.error(
-          fmt::format("`{}` cannot serve `{}` and `{}`", kernel.function.value,
-                      use->second.kernel->op.value, name),
-          kernel.function.span);
+      Diagnostic& error =
+          problems.error(fmt::format("`{}` cannot serve `{}` and `{}`", kernel.function.value,
+                                     use->second.kernel->op.value, name),
+                         kernel.function.span);
       error.earlier = Label{use->second.kernel->function.span, "first used here"};
       error.notes.push_back(fmt::format("they have the same parameters, but return `{}` and `{}`",
                                         use->second.return_type, signature->return_type));
     }
     if (loses_gradient(*op)) {
       problems.warning(fmt::format("with a kernel, `{}` has no gradient", name), kernel.op.span)
-          .notes.push_back("PyTorch makes it of other operators and differentiates those; a "
-                           "backend's own kernel replaces both");
+          .notes.push_back(
+              "PyTorch makes it of other operators and differentiates those; a "
+              "backend's own kernel replaces both");
     }
   }
 }

@@ -20,8 +20,8 @@ namespace backendgen {
 /// An operator of PyTorch.
 struct Operator {
   Schema schema;
-  bool derived = false;     // not in native_functions.yaml: torchgen makes it for an `autogen` entry
-  bool structured = false;  // its group has a structured kernel
+  bool derived = false;  // not in native_functions.yaml: torchgen makes it for an `autogen` entry
+  bool structured = false;             // its group has a structured kernel
   bool composite_implicit = false;     // made of other operators, which autograd differentiates
   bool const_ref_for_mutable = false;  // written tensors are passed as `const at::Tensor&`
 };

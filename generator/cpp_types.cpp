@@ -19,26 +19,44 @@ using Suffixes = std::span<const Suffix>;
 /// The types that are passed by value; empty for the others.
 std::string_view value_type(Atom atom, bool symbolic) {
   switch (atom) {
-    case Atom::kInt: return "int64_t";
-    case Atom::kSymInt: return symbolic ? "c10::SymInt" : "int64_t";
-    case Atom::kFloat: return "double";
-    case Atom::kBool: return "bool";
-    case Atom::kSymBool: return "c10::SymBool";
-    case Atom::kString: return "c10::string_view";
-    case Atom::kScalarType: return "at::ScalarType";
-    case Atom::kLayout: return "at::Layout";
-    case Atom::kDevice: return "at::Device";
-    case Atom::kDeviceIndex: return "at::DeviceIndex";
-    case Atom::kMemoryFormat: return "at::MemoryFormat";
-    case Atom::kGenerator: return "at::Generator";
-    case Atom::kStorage: return "at::Storage";
-    case Atom::kStream: return "at::Stream";
-    case Atom::kQScheme: return "at::QScheme";
-    case Atom::kDimname: return "at::Dimname";
-    case Atom::kDimVector: return "at::DimVector";
+    case Atom::kInt:
+      return "int64_t";
+    case Atom::kSymInt:
+      return symbolic ? "c10::SymInt" : "int64_t";
+    case Atom::kFloat:
+      return "double";
+    case Atom::kBool:
+      return "bool";
+    case Atom::kSymBool:
+      return "c10::SymBool";
+    case Atom::kString:
+      return "c10::string_view";
+    case Atom::kScalarType:
+      return "at::ScalarType";
+    case Atom::kLayout:
+      return "at::Layout";
+    case Atom::kDevice:
+      return "at::Device";
+    case Atom::kDeviceIndex:
+      return "at::DeviceIndex";
+    case Atom::kMemoryFormat:
+      return "at::MemoryFormat";
+    case Atom::kGenerator:
+      return "at::Generator";
+    case Atom::kStorage:
+      return "at::Storage";
+    case Atom::kStream:
+      return "at::Stream";
+    case Atom::kQScheme:
+      return "at::QScheme";
+    case Atom::kDimname:
+      return "at::Dimname";
+    case Atom::kDimVector:
+      return "at::DimVector";
     case Atom::kTensor:
     case Atom::kScalar:
-    case Atom::kOther: return {};
+    case Atom::kOther:
+      return {};
   }
   return {};
 }

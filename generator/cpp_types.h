@@ -32,8 +32,8 @@ struct Signature {
   std::string arguments() const;    // "self, out"
 };
 
-/// The C++ types that PyTorch expects of a kernel of `op`. Empty when the schema has a type that has
-/// no C++ counterpart here; `unknown` is that type then.
+/// The C++ types that PyTorch expects of a kernel of `op`. Empty when the schema has a type that
+/// has no C++ counterpart here; `unknown` is that type then.
 std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std::string& unknown);
 
 /// The positions of the arguments that tell which device a kernel works on, in PyTorch's order: the

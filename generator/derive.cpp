@@ -43,9 +43,8 @@ Pieces pure_form(const Schema& schema, bool keep_names) {
   }
   const auto returned = [&](const Argument& argument) {
     const auto returns = schema.returns();
-    return std::any_of(returns.begin(), returns.end(), [&](const Return& result) {
-      return result.alias == argument.alias;
-    });
+    return std::any_of(returns.begin(), returns.end(),
+                       [&](const Return& result) { return result.alias == argument.alias; });
   };
   const auto add = [&](std::span<const Argument> arguments, bool self) {
     for (const Argument& argument : arguments) {
@@ -76,7 +75,8 @@ std::string free_letters(const Schema& schema) {
   return letters;
 }
 
-/// Adds an output for each returned tensor. They are returned, too, if all results are plain tensors.
+/// Adds an output for each returned tensor. They are returned, too, if all results are plain
+/// tensors.
 bool add_outputs(const Schema& schema, Pieces& pieces) {
   const auto returns = schema.returns();
   const auto is_tensor = [](const Return& result) { return result.type.tensor_like(); };
@@ -127,8 +127,10 @@ std::string group_key(const Schema& schema) {
 
 std::optional<Schema> derive_out(const Schema& schema) {
   switch (schema.kind()) {
-    case SchemaKind::kOut: return std::nullopt;
-    case SchemaKind::kInplace: return out_of_inplace(schema);
+    case SchemaKind::kOut:
+      return std::nullopt;
+    case SchemaKind::kInplace:
+      return out_of_inplace(schema);
     case SchemaKind::kFunctional: {
       Pieces pieces = pure_arguments(schema);
       if (!add_outputs(schema, pieces)) return std::nullopt;

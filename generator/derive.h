@@ -15,8 +15,8 @@ namespace backendgen {
 /// operators belong together when this text is the same.
 std::string group_key(const Schema& schema);
 
-/// The out= variant: every tensor that `schema` returns, or `self` when it works in place, becomes an
-/// argument to write to. Empty for a schema that is one already or returns no tensor.
+/// The out= variant: every tensor that `schema` returns, or `self` when it works in place, becomes
+/// an argument to write to. Empty for a schema that is one already or returns no tensor.
 std::optional<Schema> derive_out(const Schema& schema);
 
 /// The functional variant: written arguments become results. Empty for a functional schema.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +19,28 @@ namespace {
 /// As in `at::_ops`: the base and the overload, joined by an underscore.
 std::string identifier(const OperatorName& name) {
   return name.overload.empty() ? name.base : name.base + '_' + name.overload;
+}
+
+constexpr std::size_t kColumns = 100;
+
+/// Parameters as they stand behind `head`; one a line when the declaration is too long for one
+/// line.
+std::string wrapped(const std::string& head, const std::string& parameters) {
+  if (head.size() + parameters.size() + std::string_view("();").size() <= kColumns) {
+    return parameters;
+  }
+  std::string text = "\n    ";
+  int depth = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const char letter = parameters[i];
+    text += letter;
+    if (letter == '<') ++depth;
+    if (letter == '>') --depth;
+    if (letter != ',' || depth != 0) continue;
+    text += "\n    ";
+    ++i;  // the space behind the comma
+  }
+  return text;
 }
 
 KernelModel make_model(const Operator& op, const Kernel& kernel, const Signature& signature) {
@@ -92,12 +115,14 @@ Rows declaration_rows(const std::vector<KernelModel>& kernels) {
     }
     std::vector<std::string> schemas;
     for (const KernelModel* one : served) schemas.push_back("// " + one->schema);
-    rows.push_back({{"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
-                    {"closes", ""},
-                    {"schemas", fmt::format("{}", fmt::join(schemas, "\n"))},
-                    {"return_type", kernel.return_type},
-                    {"function_name", kernel.function_name},
-                    {"parameters", kernel.parameters}});
+    rows.push_back(
+        {{"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
+         {"closes", ""},
+         {"schemas", fmt::format("{}", fmt::join(schemas, "\n"))},
+         {"return_type", kernel.return_type},
+         {"function_name", kernel.function_name},
+         {"parameters", wrapped(fmt::format("{} {}", kernel.return_type, kernel.function_name),
+                                kernel.parameters)}});
     open = &scope;
   }
   if (open != nullptr && !open->empty()) {

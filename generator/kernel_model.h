@@ -43,8 +43,8 @@ using Rows = std::vector<std::map<std::string, std::string>>;
 
 /// The template list `kernel_declarations`: each C++ function once, sorted by namespace, with
 /// `schemas` (comment lines of the operators it serves), `return_type`, `function_name`,
-/// `parameters`, and `opens` and `closes`: the lines that begin and end a namespace, at the first
-/// and the last of its functions, else empty.
+/// `parameters` (on several lines if one is too short), and `opens` and `closes`: the lines that
+/// begin and end a namespace, at the first and the last of its functions, else empty.
 Rows declaration_rows(const std::vector<KernelModel>& kernels);
 
 /// The template list `kernel_headers`: `header`, each once, sorted.

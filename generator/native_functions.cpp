@@ -27,9 +27,9 @@ class Events {
       problems_.error("out of memory");
       return;
     }
-    yaml_parser_set_input_string(
-        &parser_, reinterpret_cast<const unsigned char*>(source.text().data()),
-        source.text().size());
+    yaml_parser_set_input_string(&parser_,
+                                 reinterpret_cast<const unsigned char*>(source.text().data()),
+                                 source.text().size());
   }
   ~Events() {
     yaml_event_delete(&event_);
@@ -209,8 +209,8 @@ bool read_entry(Events& events, std::vector<NativeFunction>& functions) {
 std::optional<std::vector<NativeFunction>> read_native_functions(const Source& source,
                                                                  Diagnostics& problems) {
   Events events(source, problems);
-  if (events.next() == YAML_NO_EVENT) return std::nullopt;         // start of the stream
-  if (events.next() == YAML_NO_EVENT) return std::nullopt;         // start of the document
+  if (events.next() == YAML_NO_EVENT) return std::nullopt;  // start of the stream
+  if (events.next() == YAML_NO_EVENT) return std::nullopt;  // start of the document
   if (events.type() == YAML_STREAM_END_EVENT) {
     problems.error("the list of operators is empty");
     return std::nullopt;

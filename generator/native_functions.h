@@ -14,12 +14,12 @@ namespace backendgen {
 
 /// One entry of native_functions.yaml, as far as backends need it, before its schema is parsed.
 struct NativeFunction {
-  std::string func;                  // the schema: "add.out(Tensor self, …) -> Tensor(a!)"
-  Span span;                         // of the schema
-  std::vector<std::string> autogen;  // names of the variants that torchgen derives from the group
-  bool structured = false;           // has `structured` or `structured_delegate`
-  bool has_dispatch = false;         // has a `dispatch` table at all
-  bool composite_implicit = false;   // the table names CompositeImplicitAutograd
+  std::string func;                    // the schema: "add.out(Tensor self, …) -> Tensor(a!)"
+  Span span;                           // of the schema
+  std::vector<std::string> autogen;    // names of the variants that torchgen derives from the group
+  bool structured = false;             // has `structured` or `structured_delegate`
+  bool has_dispatch = false;           // has a `dispatch` table at all
+  bool composite_implicit = false;     // the table names CompositeImplicitAutograd
   bool const_ref_for_mutable = false;  // use_const_ref_for_mutable_tensors
   bool core = false;                   // has the tag `core`
 };

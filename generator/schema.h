@@ -8,9 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnostic.h"
-#include "source.h"
-
 namespace backendgen {
 
 /// The atoms of schema types. `kOther` is a type that this backendgen does not know.
@@ -134,10 +131,6 @@ class Schema {
   std::size_t out_;
   std::vector<Return> returns_;
 };
-
-/// Parses a schema of native_functions.yaml. `place` is where the text stands, so that errors point
-/// into it. A type with an unknown name is no error: its atom is `kOther`.
-std::optional<Schema> parse_schema(std::string_view text, Span place, Diagnostics& problems);
 
 /// Where the four arguments of a tensor's options (dtype, layout, device, pin_memory) begin among
 /// `arguments`, when they stand there in this order.

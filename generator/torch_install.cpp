@@ -12,8 +12,8 @@ namespace {
 
 constexpr TorchVersion kOldest{2, 5, 0};
 
-/// Prints where `import torch` would find PyTorch. The working folder is no place to look: `-c` puts
-/// it first, and a folder that happens to be called torch would win there.
+/// Prints where `import torch` would find PyTorch. The working folder is no place to look: `-c`
+/// puts it first, and a folder that happens to be called torch would win there.
 constexpr const char* kAskPython = R"(import sys
 sys.path[:] = [entry for entry in sys.path if entry]
 import importlib.util, os
@@ -83,9 +83,13 @@ std::optional<std::filesystem::path> find_operators(const std::filesystem::path&
 
 }  // namespace
 
-std::string TorchVersion::text() const { return fmt::format("{}.{}.{}", major, minor, patch); }
+std::string TorchVersion::text() const {
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
 
-std::string TorchVersion::minor_text() const { return fmt::format("{}.{}", major, minor); }
+std::string TorchVersion::minor_text() const {
+  return fmt::format("{}.{}", major, minor);
+}
 
 std::optional<TorchVersion> TorchVersion::parse(std::string_view text) {
   TorchVersion version;
@@ -119,8 +123,8 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
   }
   if (*version < kOldest) {
     problems
-        .error(fmt::format("needs PyTorch {} or newer, found {} in `{}`", kOldest.minor_text(), *line,
-                           shown))
+        .error(fmt::format("needs PyTorch {} or newer, found {} in `{}`", kOldest.minor_text(),
+                           *line, shown))
         .help.push_back("`python -m pip install --upgrade torch`");
     return std::nullopt;
   }
@@ -163,13 +167,14 @@ bool admits(std::string_view requirement, const TorchVersion& version) {
     const bool equal = !at_least && !at_most && take(requirement, "==");
     const bool other = !at_least && !at_most && !equal && take(requirement, "!=");
     const bool above = !at_least && !at_most && !equal && !other && take(requirement, ">");
-    const bool below = !at_least && !at_most && !equal && !other && !above && take(requirement, "<");
+    const bool below =
+        !at_least && !at_most && !equal && !other && !above && take(requirement, "<");
     skip_spaces(requirement);
     const std::string_view rest = requirement;
     const std::size_t comma = rest.find(',');
     const auto bound = TorchVersion::parse(rest.substr(0, comma));
     if (!bound) return false;
-    const bool holds = at_least ? version >= *bound
+    const bool holds = at_least  ? version >= *bound
                        : at_most ? version <= *bound
                        : equal   ? version == *bound
                        : other   ? version != *bound

@@ -32,7 +32,9 @@ inline MaybeDevice device_in(const at::Tensor& tensor) {
   return tensor.defined() ? ours(tensor.device()) : std::nullopt;
 }
 
-inline MaybeDevice device_in(const c10::Device& device) { return ours(device); }
+inline MaybeDevice device_in(const c10::Device& device) {
+  return ours(device);
+}
 
 template <class Value>
 MaybeDevice device_in(const std::optional<Value>& value) {
@@ -82,9 +84,10 @@ struct Kernel<Result(Arguments...), function, DeviceOf<positions...>> {
 
 }  // namespace kernel_detail
 
-/// What to register for a kernel that the vendor wrote: `function` itself, called while the device of
-/// its arguments is the current one, which is restored afterwards. `Signature` is the type that
-/// PyTorch wants; it picks one of several overloads, and a function of another type does not compile.
+/// What to register for a kernel that the vendor wrote: `function` itself, called while the device
+/// of its arguments is the current one, which is restored afterwards. `Signature` is the type that
+/// PyTorch wants; it picks one of several overloads, and a function of another type does not
+/// compile.
 template <class Signature, Signature* function, class Order = DeviceOf<>>
 constexpr Signature* kernel() {
   return &kernel_detail::Kernel<Signature, function, Order>::call;

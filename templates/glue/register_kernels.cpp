@@ -9,7 +9,9 @@
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 {{#kernels}}
-  library.impl("{{op}}", backendkit::kernel<{{signature}}, &{{function}}, backendkit::DeviceOf<{{guard}}>>());
+  library.impl("{{op}}",
+               backendkit::kernel<{{signature}},
+                                  &{{function}}, backendkit::DeviceOf<{{guard}}>>());
 {{/kernels}}
 }
 {{/has_kernels}}

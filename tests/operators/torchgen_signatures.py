@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what torchgen says about every operator, in the format of dump_signatures.cpp.
 
-Runs in a process of its own with the Python whose PyTorch is looked at; imports torchgen, not torch.
+Runs with the Python whose PyTorch is looked at; imports torchgen, not torch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torchgen.model import NativeFunction, TensorOptionsArguments
 
 
 def plain(cpp_type: str) -> str:
-    """The same C++ type in the spelling of backendgen, which differs in spaces and a leading `::`."""
+    """The same type as backendgen spells it: with other spaces, and without a leading `::`."""
     cpp_type = cpp_type.replace("::std::", "std::").replace(" &", "&")
     return re.sub(r",(?=\S)", ", ", cpp_type)
 

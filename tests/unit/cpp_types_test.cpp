@@ -2,6 +2,7 @@
 #include "cpp_types.h"
 
 #include "catch.h"
+#include "parse_schema.h"
 
 using namespace backendgen;
 

@@ -2,6 +2,7 @@
 #include "derive.h"
 
 #include "catch.h"
+#include "parse_schema.h"
 
 using namespace backendgen;
 
@@ -29,7 +30,8 @@ std::string functional_of(std::string_view text) {
 TEST_CASE("variants of one operator have the same key", "[derive]") {
   const std::string key = group_key(parsed("add.Tensor(Tensor self, Tensor x) -> Tensor"));
   CHECK(group_key(parsed("add_.Tensor(Tensor(a!) self, Tensor x) -> Tensor(a!)")) == key);
-  CHECK(group_key(parsed("add.out(Tensor self, Tensor x, *, Tensor(a!) out) -> Tensor(a!)")) == key);
+  CHECK(group_key(parsed("add.out(Tensor self, Tensor x, *, Tensor(a!) out) -> Tensor(a!)")) ==
+        key);
   CHECK(group_key(parsed("add.Scalar(Tensor self, Scalar x) -> Tensor")) != key);
   CHECK(group_key(parsed("add.Tensor(Tensor self, Tensor x=None) -> Tensor")) != key);
 }

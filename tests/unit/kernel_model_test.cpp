@@ -56,8 +56,9 @@ TEST_CASE("a kernel as templates see it", "[kernel_model]") {
             {"signature",
              "at::Tensor& (const at::Tensor&, const at::Tensor&, const at::Scalar&, at::Tensor&)"},
             {"return_type", "at::Tensor&"},
-            {"parameters", "const at::Tensor& self, const at::Tensor& other, "
-                           "const at::Scalar& alpha, at::Tensor& out"},
+            {"parameters",
+             "const at::Tensor& self, const at::Tensor& other, "
+             "const at::Scalar& alpha, at::Tensor& out"},
             {"arguments", "self, other, alpha, out"},
             {"guard", "0, 3, 1"},
         });
@@ -80,10 +81,9 @@ TEST_CASE("a wrong operator has no model", "[kernel_model]") {
 }
 
 TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
-  const Rows rows = declaration_rows(models({kernel("add.out", "foo::binary"),
-                                             kernel("abs", "unary"),
-                                             kernel("sub.out", "foo::binary"),
-                                             kernel("__and__.Tensor", "foo::both")}));
+  const Rows rows = declaration_rows(
+      models({kernel("add.out", "foo::binary"), kernel("abs", "unary"),
+              kernel("sub.out", "foo::binary"), kernel("__and__.Tensor", "foo::both")}));
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].at("function_name") == "unary");
   CHECK(rows[0].at("opens").empty());
@@ -94,6 +94,10 @@ TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
   CHECK(rows[1].at("schemas") ==
         "// add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)\n"
         "// sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)");
+  CHECK(rows[1].at("parameters") ==
+        "\n    const at::Tensor& self,\n    const at::Tensor& other,"
+        "\n    const at::Scalar& alpha,\n    at::Tensor& out");
+  CHECK(rows[0].at("parameters") == "const at::Tensor& self");
   CHECK(rows[2].at("function_name") == "both");
   CHECK(rows[2].at("opens").empty());
   CHECK(rows[2].at("closes") == "\n}  // namespace foo\n");

@@ -2,6 +2,7 @@
 #include "schema.h"
 
 #include "catch.h"
+#include "parse_schema.h"
 
 using namespace backendgen;
 
@@ -91,12 +92,14 @@ TEST_CASE("what the variants of an operator share", "[schema]") {
 }
 
 TEST_CASE("tensor options are found as four in a row", "[schema]") {
-  const char* options = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-                        "pin_memory=None";
+  const char* options =
+      "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+      "pin_memory=None";
   const Schema empty = parsed(std::string("empty(SymInt[] size, *, Generator? g, ") + options +
                               ", MemoryFormat? memory_format=None) -> Tensor");
   CHECK(find_tensor_options(empty.arguments()) == 2);
-  const Schema to = parsed("to(Tensor self, *, ScalarType? dtype=None, Device? device=None) -> Tensor");
+  const Schema to =
+      parsed("to(Tensor self, *, ScalarType? dtype=None, Device? device=None) -> Tensor");
   CHECK(!find_tensor_options(to.arguments()));
 }
 

@@ -166,8 +166,8 @@ TEST_CASE("Python tells where its PyTorch is", "[torch_install]") {
 }
 
 TEST_CASE("a folder named torch where one happens to stand is not asked", "[torch_install]") {
-  const auto folder = std::filesystem::temp_directory_path() /
-                      ("backendgen-torch-" + std::to_string(getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("backendgen-torch-" + std::to_string(getpid()));
   write_torch(folder / "site", "2.13.0");
   write_torch(folder / "here", "2.12.0");
   ProcessIn process;
