@@ -46,10 +46,13 @@ def test_there_is_something_to_judge() -> None:
 
 
 def test_licence_line() -> None:
+    # What backendgen writes into a vendor's build is headed by a line of its own.
     missing = [
         name
         for name in ours(code())
-        if text(name) and "SPDX-License-Identifier: Apache-2.0" not in text(name)[:200]
+        if not name.startswith(("templates/glue/", "templates/packaging/"))
+        and text(name)
+        and "SPDX-License-Identifier: Apache-2.0" not in text(name)[:200]
     ]
     assert missing == []
 
