@@ -123,7 +123,7 @@ def generate(
     """Generates the glue of a backend with kernels (operator: function); returns its folder."""
 
     def run(kernels: dict[str, str]) -> Path:
-        lines = ['[backend]\nname = "foo"\n\n[operators.kernels]']
+        lines = ["[backend]", 'name = "foo"', 'version = "0.1.0"', "[operators.kernels]"]
         lines += [f'"{name}" = "{function}"' for name, function in kernels.items()]
         (tmp_path / "backend.toml").write_text("\n".join(lines) + "\n")
         out = tmp_path / "glue"
