@@ -20,11 +20,8 @@ class Fallbacks {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (!takes_generator(arguments[i])) continue;
       c10::IValue& value = (*stack)[first + i];
-      if (value.isNone()) {
-        value = as_generator(default_generator<Runtime>(-1)).cpu();
-      } else if (value.toGenerator().device().type() == kDeviceType) {
-        value = as_generator(value.toGenerator()).cpu();
-      }
+      value = value.isNone() ? as_generator(default_generator<Runtime>(device_of(*stack, first))).cpu()
+                             : as_generator(value.toGenerator()).cpu();
     }
     at::native::cpu_fallback(op, stack);
   }
@@ -48,7 +45,20 @@ class Fallbacks {
                 c10::TypeKind::GeneratorType);
   }
 
+  /// The device of the first tensor on one among an operator's arguments; the current one without.
+  static c10::DeviceIndex device_of(const torch::jit::Stack& stack, std::size_t first) {
+    for (std::size_t i = first; i < stack.size(); ++i) {
+      if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+      const c10::Device device = stack[i].toTensor().device();
+      if (device.type() == kDeviceType) return device.index();
+    }
+    return Devices<Runtime>::current();
+  }
+
   static const Generator& as_generator(const at::Generator& generator) {
+    const c10::DeviceType type = generator.device().type();
+    TORCH_CHECK(type == kDeviceType, "Expected a '", c10::DeviceTypeName(kDeviceType, true),
+                "' device type for generator but found '", c10::DeviceTypeName(type, true), "'");
     return *static_cast<Generator*>(generator.unsafeGetGeneratorImpl());
   }
 };

@@ -13,10 +13,9 @@
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
-#include <torch/library.h>
-
 #include <backendkit/copy.h>
 #include <backendkit/hooks.h>
+#include <backendkit/registrar.h>
 
 namespace backendkit {
 
@@ -129,22 +128,22 @@ class TensorOperators {
   }
 
   static void register_all(torch::Library& aten) {
-    aten.impl("empty.memory_format", &empty);
-    aten.impl("empty_strided", &empty_strided);
-    aten.impl("resize_", &resize);
-    aten.impl("set_.source_Storage_storage_offset", &set_storage);
-    aten.impl("set_.source_Storage", &set_source_storage);
-    aten.impl("set_.source_Tensor", &set_tensor);
-    aten.impl("set_", &set_nothing);
-    aten.impl("_local_scalar_dense", &item);
-    aten.impl("_copy_from", &Copier<Runtime>::copy);
-    aten.impl("_copy_from_and_resize", &copy_and_resize);
-    aten.impl("as_strided", &as_strided);
-    aten.impl("view", &view);
-    aten.impl("_reshape_alias", &reshape_alias);
-    aten.impl("unfold", &at::native::unfold);
-    aten.impl("view_as_real", &at::native::view_as_real);
-    aten.impl("view_as_complex", &at::native::view_as_complex);
+    register_unless_own(aten, "empty.memory_format", &empty);
+    register_unless_own(aten, "empty_strided", &empty_strided);
+    register_unless_own(aten, "resize_", &resize);
+    register_unless_own(aten, "set_.source_Storage_storage_offset", &set_storage);
+    register_unless_own(aten, "set_.source_Storage", &set_source_storage);
+    register_unless_own(aten, "set_.source_Tensor", &set_tensor);
+    register_unless_own(aten, "set_", &set_nothing);
+    register_unless_own(aten, "_local_scalar_dense", &item);
+    register_unless_own(aten, "_copy_from", &Copier<Runtime>::copy);
+    register_unless_own(aten, "_copy_from_and_resize", &copy_and_resize);
+    register_unless_own(aten, "as_strided", &as_strided);
+    register_unless_own(aten, "view", &view);
+    register_unless_own(aten, "_reshape_alias", &reshape_alias);
+    register_unless_own(aten, "unfold", &at::native::unfold);
+    register_unless_own(aten, "view_as_real", &at::native::view_as_real);
+    register_unless_own(aten, "view_as_complex", &at::native::view_as_complex);
   }
 
  private:

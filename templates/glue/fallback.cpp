@@ -3,12 +3,21 @@
 #include {{header_quoted}}
 
 #include <backendkit/fallback.h>
+{{#fallback_cpu}}
+#include <backendkit/host_operators.h>
+{{/fallback_cpu}}
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(
       torch::CppFunction::makeFromBoxedFunction<&backendkit::Fallbacks<::{{runtime}}>::{{fallback}}>());
 }
 
+{{#fallback_cpu}}
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  backendkit::HostOperators::register_all(library);
+}
+
+{{/fallback_cpu}}
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies in every direction, of every layout, against the CPU's."""
+
+import pytest
+import torch
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8,
+          torch.int64, torch.bool, torch.complex64, torch.complex128]
+
+# How a view is made of a 4 x 6 tensor.
+VIEWS = {
+    "whole": lambda t: t,
+    "transposed": lambda t: t.t(),
+    "rows": lambda t: t[1:3],
+    "columns": lambda t: t[:, 2:5],
+    "every second": lambda t: t[::2, ::3],
+    "diagonal": lambda t: t.diagonal(),
+    "expanded": lambda t: t[:, :1].expand(4, 6),
+    "one": lambda t: t[2, 3],
+    "none": lambda t: t[:0],
+    "extra axes": lambda t: t[None, :, None],
+}
+WRITABLE = [name for name in VIEWS if name != "expanded"]
+
+
+def base(dtype):
+    values = torch.arange(24).reshape(4, 6) % 7
+    if dtype.is_complex:
+        return torch.complex(values.double(), values.flip(0).double()).to(dtype)
+    return values.to(dtype)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_to_the_device_and_back(device, dtype, view):
+    here = VIEWS[view](base(dtype))
+    there = here.to(device)
+    assert there.device == device
+    assert torch.equal(there.cpu(), here)
+    assert torch.equal(VIEWS[view](base(dtype).to(device)).cpu(), here)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_between_devices(device, other, view):
+    there = VIEWS[view](base(torch.float32).to(device)).to(other)
+    assert there.device == other
+    assert torch.equal(there.cpu(), VIEWS[view](base(torch.float32)))
+
+
+@pytest.mark.parametrize("source", ["cpu", "device", "other"])
+@pytest.mark.parametrize("view", WRITABLE)
+def test_into_a_view_leaves_the_rest_alone(device, other, view, source):
+    place = {"cpu": torch.device("cpu"), "device": device, "other": other}[source]
+    expected = base(torch.float32)
+    actual = expected.to(device)
+    values = torch.full_like(VIEWS[view](expected), 50).contiguous()
+    VIEWS[view](expected).copy_(values)
+    VIEWS[view](actual).copy_(values.to(place))
+    assert torch.equal(actual.cpu(), expected)
+
+
+@pytest.mark.parametrize("view", WRITABLE)
+def test_from_the_device_into_a_view_on_the_cpu(device, view):
+    expected = base(torch.float32)
+    values = torch.full_like(VIEWS[view](expected), 50).contiguous()
+    actual = expected.clone()
+    VIEWS[view](expected).copy_(values)
+    VIEWS[view](actual).copy_(values.to(device))
+    assert torch.equal(actual, expected)
+
+
+@pytest.mark.parametrize("to", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64],
+                         ids=str)
+def test_dtypes_are_converted(device, dtype, to):
+    if dtype.is_complex and not to.is_complex:
+        dtype = torch.float64
+    expected = base(dtype).to(to)
+    assert torch.equal(base(dtype).to(device).to(to).cpu(), expected)
+    assert torch.equal(torch.empty(4, 6, dtype=to).copy_(base(dtype).to(device)), expected)
+    written = torch.empty(4, 6, dtype=to, device=device).copy_(base(dtype))
+    assert torch.equal(written.cpu(), expected)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6,), (1, 6), (4, 1), (4, 6)], ids=str)
+def test_a_source_is_broadcast(device, shape):
+    source = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape)
+    expected = torch.zeros(4, 6).copy_(source)
+    assert torch.equal(torch.zeros(4, 6, device=device).copy_(source).cpu(), expected)
+    assert torch.equal(torch.zeros(4, 6).copy_(source.to(device)), expected)
+    assert torch.equal(torch.zeros(4, 6, device=device).copy_(source.to(device)).cpu(), expected)
+
+
+def test_a_source_that_does_not_fit_is_refused(device):
+    with pytest.raises(RuntimeError, match="expand"):
+        torch.zeros(4, 6, device=device).copy_(torch.zeros(5))
+
+
+@pytest.mark.parametrize("bits", ["conj", "neg", "both"])
+@pytest.mark.parametrize("direction", ["to host", "to device", "between", "on device"])
+def test_conjugate_and_negative_views(device, other, bits, direction):
+    values = base(torch.complex64)
+
+    def spoilt(tensor):
+        if bits == "conj":
+            return tensor.conj()
+        if bits == "neg":
+            return torch._neg_view(tensor)
+        return torch._neg_view(tensor.conj())
+
+    expected = spoilt(values).resolve_conj().resolve_neg()
+    if direction == "to device":
+        actual = spoilt(values).to(device)
+    else:
+        target = {"to host": "cpu", "between": other, "on device": device}[direction]
+        view = spoilt(values.to(device))
+        actual = view.clone() if direction == "on device" else view.to(target)
+    assert torch.equal(actual.cpu().resolve_conj().resolve_neg(), expected)
+
+
+def test_a_conjugate_destination(device):
+    actual = torch.zeros(4, 6, dtype=torch.complex64, device=device)
+    actual.conj().copy_(base(torch.complex64))
+    expected = torch.zeros(4, 6, dtype=torch.complex64)
+    expected.conj().copy_(base(torch.complex64))
+    assert torch.equal(actual.cpu(), expected)
+
+
+@pytest.mark.parametrize("function", ["ifft", "hfft", "ihfft", "fft", "rfft"])
+def test_fourier_transforms(device, function):
+    transform = getattr(torch.fft, function)
+    values = torch.randn(8) if function in ("ihfft", "rfft") else torch.randn(8) + 0j
+    torch.testing.assert_close(transform(values.to(device)).cpu(), transform(values))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 3, 4, 4)], ids=str)
+def test_channels_last(device, shape):
+    values = torch.randn(shape).to(memory_format=torch.channels_last)
+    there = values.to(device)
+    assert there.stride() == values.stride()
+    assert torch.equal(there.cpu(), values)
+    assert torch.equal(there.contiguous().cpu(), values)
+    back = torch.empty(shape, device=device, memory_format=torch.channels_last).copy_(values)
+    assert torch.equal(back.cpu(), values)
+
+
+def overlap(tensor, case):
+    if case == "partial":
+        tensor[1:].copy_(tensor[:-1])
+    elif case == "within":
+        tensor[:1].expand(6).copy_(torch.arange(6.0))
+    elif case == "itself":
+        tensor.copy_(tensor)
+    else:
+        square = tensor[:4].reshape(2, 2)
+        square.copy_(square.t())
+    return tensor
+
+
+@pytest.mark.parametrize("case", ["partial", "within", "itself", "transposed"])
+def test_overlapping_memory_is_as_on_the_cpu(device, case):
+    """The same result, or an error of the same class."""
+    try:
+        expected = overlap(torch.arange(6.0), case)
+    except RuntimeError:
+        with pytest.raises(RuntimeError, match="memory"):
+            overlap(torch.arange(6.0).to(device), case)
+    else:
+        assert torch.equal(overlap(torch.arange(6.0).to(device), case).cpu(), expected)
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_non_blocking_is_right_too(device, non_blocking):
+    values = torch.randn(1000)
+    assert torch.equal(values.to(device, non_blocking=non_blocking).cpu(), values)
+
+
+def test_many_elements(device):
+    values = torch.arange(3_000_001, dtype=torch.int32)
+    assert torch.equal(values.to(device).flip(0).cpu(), values.flip(0))
