@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from setuptools import Command, setup
+from setuptools import Command, Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.errors import ExecError, SetupError
@@ -62,6 +62,8 @@ def setup_backend(**keywords: Any) -> None:
         "python_requires": ">=3.9",
         "entry_points": project.facts["entry_points"],
         "packages": [project.package],
+        "ext_modules": [],
+        "distclass": _PlatformDistribution,
         "zip_safe": False,
         "options": {"egg_info": {"egg_base": str(base)}},
         "cmdclass": {"build_py": _Build, "bdist_wheel": _Wheel, "editable_wheel": _EditableWheel},
@@ -191,12 +193,15 @@ class _Build(build_py):
         return []
 
 
-class _Wheel(bdist_wheel):
-    """`bdist_wheel`: a library for one platform, and no extension of one Python."""
+class _PlatformDistribution(Distribution):
+    """Holds a library for one platform, which setuptools did not compile."""
 
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.root_is_pure = False
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+class _Wheel(bdist_wheel):
+    """`bdist_wheel`: for one platform, and for every Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", super().get_tag()[2]

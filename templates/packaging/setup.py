@@ -4,7 +4,7 @@
 
 import os
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -22,12 +22,15 @@ class Build(build_py):
         self.copy_tree(PACKAGE, os.path.join(self.build_lib, PACKAGE))
 
 
-class Wheel(bdist_wheel):
-    """A library for one platform, and no extension of one Python."""
+class PlatformDistribution(Distribution):
+    """Holds a library for one platform, which setuptools did not compile."""
 
-    def finalize_options(self):
-        super().finalize_options()
-        self.root_is_pure = False
+    def has_ext_modules(self):
+        return True
+
+
+class Wheel(bdist_wheel):
+    """For one platform, and for every Python."""
 
     def get_tag(self):
         return "py3", "none", super().get_tag()[2]
@@ -42,6 +45,8 @@ setup(
     install_requires=["torch>={{torch_minor}},<{{torch_next_minor}}"],
     entry_points={{entry_points}},
     packages=[PACKAGE],
+    ext_modules=[],
+    distclass=PlatformDistribution,
     zip_safe=False,
     cmdclass={"build_py": Build, "bdist_wheel": Wheel},
 )
