@@ -5,6 +5,7 @@
 
 import contextlib
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,14 +19,20 @@ def open_to_others(name: str) -> Iterator[None]:
     `import torch`: Python sees the deadlock and raises in the thread that came last, which breaks
     `import torch`. What PyTorch needs of the module must stand above.
     """
-    sys.modules[name].__spec__._initializing = False
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
+        yield  # PyTorch calls nobody
+        return
+    spec = sys.modules[name].__spec__
+    was = getattr(spec, "_initializing", False)  # a module that is loaded again has none
+    spec._initializing = False
     lock = importlib._bootstrap._get_module_lock(name)
     # Python asks the flag first since 3.11; before, it takes the lock whatever the flag says.
-    if sys.version_info >= (3, 11) or lock.owner != threading.get_ident():
-        yield
-        return
-    lock.release()
+    held = sys.version_info < (3, 11) and lock.owner == threading.get_ident()
+    if held:
+        lock.release()
     try:
         yield
     finally:
-        lock.acquire()
+        if held:
+            lock.acquire()
+        spec._initializing = was

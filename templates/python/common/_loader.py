@@ -26,6 +26,7 @@ import torch
 _build = importlib.import_module("{{module}}._build")
 _device = importlib.import_module("{{module}}._device")
 
+_Answers = dict[str, Union[torch.device, RuntimeError, None]]
 _TITLE = f"{_build.PACKAGE} {_build.VERSION}"
 
 
@@ -129,9 +130,9 @@ def _register() -> None:
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 
 
-def _accelerators() -> dict[str, Union[torch.device, RuntimeError, None]]:
+def _accelerators() -> _Answers:
     """What PyTorch says of its accelerator before the name of this device is known."""
-    answers: dict[str, Union[torch.device, RuntimeError, None]] = {}
+    answers: _Answers = {}
     for name in ("_get_accelerator", "_accelerator_getAccelerator"):
         if hasattr(torch._C, name):
             try:
@@ -147,7 +148,7 @@ def _open_library() -> None:
     try:
         torch.ops.load_library(path)
     except OSError as error:
-        text = f"{_TITLE} cannot be loaded: {error}"
+        text = f"{_TITLE} cannot be loaded: {error.__cause__ or error}"
         if _handshake_is_off():
             text += "\nnote: BACKENDKIT_SKIP_HANDSHAKE=1 let any release of PyTorch pass"
         raise BackendError(text) from error
@@ -189,7 +190,11 @@ def publish(name: str) -> None:
         _report(BackendError(text), wrong)
 
 
-def _attempt(step: Callable[..., None], *arguments: str) -> Optional[Exception]:
+def _stand_aside(answers: _Answers) -> None:
+    importlib.import_module("{{module}}._absent").install(answers)
+
+
+def _attempt(step: Callable[..., None], *arguments: object) -> Optional[Exception]:
     """Takes a step of loading the backend; what is wrong, or None."""
     try:
         step(*arguments)
@@ -222,15 +227,15 @@ def _load() -> Optional[Exception]:
     """Loads the backend; what is wrong, or None. Raises BackendError if failures are errors."""
     if _device._failure is not None:  # only where failures are errors: an import is tried again
         raise _device._failure
-    error = _attempt(_check_name_is_free)
-    if error is None:
-        answers = _accelerators()
-        error = _attempt(_register) or _attempt(_open_library)
-        if error is not None:
-            importlib.import_module("{{module}}._absent").install(answers)
+    answers = _accelerators()
+    taken = _attempt(_check_name_is_free)
+    error = taken or _attempt(_register) or _attempt(_open_library)
     if error is not None:
         explained = _explained(error)
         _device._failure = explained
+        worse = None if taken else _attempt(_stand_aside, answers)
+        if worse is not None:
+            explained.args = (f"{explained}\nnote: PyTorch may name the device: {worse!r}",)
         _report(explained, error.__cause__ if explained is error else error)
         return explained
     for name in _build.IMPORTS:
