@@ -13,7 +13,9 @@ namespace backendgen {
 Console::Console(std::ostream& out, std::ostream& err, Colour colour)
     : out_(out), err_(err), colour_(colour) {}
 
-void Console::data(std::string_view text) { out_ << text << std::flush; }
+void Console::data(std::string_view text) {
+  out_ << text << std::flush;
+}
 
 void Console::status(std::string_view verb, std::string_view text) {
   std::string drawn = fmt::format("{:>12}", verb);
@@ -21,7 +23,9 @@ void Console::status(std::string_view verb, std::string_view text) {
   err_ << drawn << ' ' << printable(text) << '\n' << std::flush;
 }
 
-void Console::line(std::string_view text) { err_ << printable_lines(text) << '\n' << std::flush; }
+void Console::line(std::string_view text) {
+  err_ << printable_lines(text) << '\n' << std::flush;
+}
 
 void Console::report(const Diagnostic& diagnostic, const Source* source) {
   err_ << render(diagnostic, source, colour_) << std::flush;

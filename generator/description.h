@@ -68,7 +68,8 @@ struct Description {
   // [entry-points.*]
   std::vector<EntryPointGroup> entry_points;  // in file order
 
-  /// The Python module that becomes `torch.<name>`'s package: `torch_foo`, or `foo_frameworks.torch`.
+  /// The Python module that becomes `torch.<name>`'s package: `torch_foo`, or
+  /// `foo_frameworks.torch`.
   std::string module() const;
 };
 

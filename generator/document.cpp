@@ -76,7 +76,8 @@ Path path_in(const std::string& text) {
     const toml::table parsed = toml::parse(text);
     const toml::node* node = &parsed;
     while (true) {
-      if (const auto* list = node->as_array(); list != nullptr && !list->empty()) node = &list->back();
+      if (const auto* list = node->as_array(); list != nullptr && !list->empty())
+        node = &list->back();
       const auto* table = node->as_table();
       if (table == nullptr || table->empty()) break;
       path.emplace_back(table->cbegin()->first.str());
@@ -196,7 +197,8 @@ class Parser {
   void drop(std::size_t i) {
     std::size_t end = statements_[i].end;
     if (statements_[i].header) {
-      for (std::size_t next = i + 1; next < statements_.size() && !statements_[next].header; ++next) {
+      for (std::size_t next = i + 1; next < statements_.size() && !statements_[next].header;
+           ++next) {
         end = statements_[next].end;
       }
     }

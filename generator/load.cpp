@@ -52,7 +52,8 @@ std::optional<fs::path> find_above(Context& context) {
     if (above == folder || folder.empty()) break;
     folder = above;
   }
-  refuse(context, fmt::format("no {} in {} or above it", kFileName, context.folder.generic_string()),
+  refuse(context,
+         fmt::format("no {} in {} or above it", kFileName, context.folder.generic_string()),
          "`backendgen new PATH` starts a project");
   return std::nullopt;
 }
@@ -61,7 +62,9 @@ std::optional<fs::path> find_above(Context& context) {
 std::string shown_path(const fs::path& path, const std::string& argument, const Context& context) {
   if (!argument.empty()) {
     const bool folder = path != context.folder / argument;
-    return (folder ? fs::path(argument) / kFileName : fs::path(argument)).lexically_normal().generic_string();
+    return (folder ? fs::path(argument) / kFileName : fs::path(argument))
+        .lexically_normal()
+        .generic_string();
   }
   const fs::path relative = path.lexically_relative(context.folder.lexically_normal());
   return relative.empty() ? path.generic_string() : relative.generic_string();

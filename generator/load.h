@@ -25,8 +25,8 @@ struct Loaded {
 };
 
 /// Finds and reads a backend.toml: `argument` is the file, or its folder; when it is empty, the
-/// nearest one in the context's folder or above. Reports what is wrong and returns nothing when there
-/// is none, or it cannot be read, or is larger than a megabyte.
+/// nearest one in the context's folder or above. Reports what is wrong and returns nothing when
+/// there is none, or it cannot be read, or is larger than a megabyte.
 std::optional<OpenedDescription> open_description(const std::string& argument, Context& context);
 
 /// The same, and reads the description in it. Reports all of its problems; warnings too.

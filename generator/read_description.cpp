@@ -79,8 +79,8 @@ class DescriptionReader {
             problems_.error("unknown table " + in_ticks("[" + member.key + "]"), place(member));
         suggest(problem, member.key, names, "tables");
       } else {
-        Diagnostic& problem =
-            problems_.error("unknown key " + in_ticks(member.key) + " outside a table", member.span);
+        Diagnostic& problem = problems_.error(
+            "unknown key " + in_ticks(member.key) + " outside a table", member.span);
         if (!send_to_table(problem, member.key)) {
           problem.notes.push_back("every key stands below a table such as `[backend]`");
         }
@@ -93,7 +93,8 @@ class DescriptionReader {
     const Member* member = find(&document_.root, name);
     if (member == nullptr) return nullptr;
     if (member->value.kind != Value::Kind::kTable) {
-      reader_.wrong_type(*member, "a table").help.push_back(fmt::format("write `[{}]`, and the keys below it", name));
+      reader_.wrong_type(*member, "a table")
+          .help.push_back(fmt::format("write `[{}]`, and the keys below it", name));
       return nullptr;
     }
     for (const TableKeys& known : known_tables()) {
@@ -139,13 +140,15 @@ class DescriptionReader {
     const Value* backend = table("backend");
     if (head == nullptr && !document_.may_have_had("[")) {
       problems_.error(fmt::format("{} has no [backend] table", path_))
-          .help.push_back("add one: `[backend]`, and below it `name = \"foo\"` and `version = \"0.1.0\"`");
+          .help.push_back(
+              "add one: `[backend]`, and below it `name = \"foo\"` and `version = \"0.1.0\"`");
     }
     result_.name = reader_.text(find(backend, "name"), "a device name", judge_device_name);
     result_.package = reader_.text(find(backend, "package"), "a package name", judge_package_name);
     result_.version = reader_.text(find(backend, "version"), "a version", judge_version);
     result_.summary = reader_.text(find(backend, "summary"), "the summary", judge_summary);
-    result_.runtime = reader_.text(find(backend, "runtime"), "the runtime's C++ type", judge_cpp_name);
+    result_.runtime =
+        reader_.text(find(backend, "runtime"), "the runtime's C++ type", judge_cpp_name);
     result_.header = reader_.text(find(backend, "header"), "the runtime's header", judge_header);
     if (backend != nullptr) {
       require(*head, "name", "foo");
@@ -173,7 +176,8 @@ class DescriptionReader {
   void read_torch() {
     const Value* torch = table("torch");
     const Member* requirement = find(torch, "requires");
-    result_.torch_requires = reader_.text(requirement, "a requirement of PyTorch", judge_torch_requirement);
+    result_.torch_requires =
+        reader_.text(requirement, "a requirement of PyTorch", judge_torch_requirement);
     if (requirement == nullptr) result_.torch_requires = {">=2.5", {}};
   }
 
@@ -181,17 +185,19 @@ class DescriptionReader {
     const Value* autoload = table("autoload");
     const std::size_t layout =
         reader_.choice(find(autoload, "layout"), "layout", {"package", "submodule"}, 0);
-    const std::size_t on_failure = reader_.choice(find(autoload, "on_failure"),
-                                                  "behaviour", {"warn", "error"}, 0);
+    const std::size_t on_failure =
+        reader_.choice(find(autoload, "on_failure"), "behaviour", {"warn", "error"}, 0);
     result_.layout = layout == 0 ? Layout::kPackage : Layout::kSubmodule;
     result_.on_failure = on_failure == 0 ? OnFailure::kWarn : OnFailure::kError;
-    result_.imports = reader_.texts(find(autoload, "imports"), "a Python module", judge_python_module);
+    result_.imports =
+        reader_.texts(find(autoload, "imports"), "a Python module", judge_python_module);
     const std::string& package = result_.package.value;
     for (const Text& import : result_.imports) {
       if (package.empty() || package == "torch_") break;
       if (import.value.compare(0, package.size() + 1, package + ".") == 0) continue;
-      problems_.error(fmt::format("{} is not a module below `{}`", in_ticks(import.value), package),
-                      import.span)
+      problems_
+          .error(fmt::format("{} is not a module below `{}`", in_ticks(import.value), package),
+                 import.span)
           .notes.push_back("`imports` names Python modules of this package");
     }
   }
@@ -205,7 +211,9 @@ class DescriptionReader {
     if (kernels == nullptr) return;
     if (kernels->value.kind != Value::Kind::kTable) {
       reader_.wrong_type(*kernels, "a table of operators and C++ functions")
-          .help.push_back("write `[operators.kernels]`, and below it lines such as `\"add.out\" = \"foo::add\"`");
+          .help.push_back(
+              "write `[operators.kernels]`, and below it lines such as `\"add.out\" = "
+              "\"foo::add\"`");
       return;
     }
     for (const Member& member : kernels->value.members) read_kernel(member);
@@ -240,11 +248,15 @@ class DescriptionReader {
       if (member.value.kind != Value::Kind::kTable) {
         if (above.empty()) {
           reader_.wrong_type(member, "a table of entry points")
-              .help.push_back("write `[entry-points.GROUP]`, and below it lines such as `foo = \"torch_foo.extras:foo\"`");
+              .help.push_back(
+                  "write `[entry-points.GROUP]`, and below it lines such as `foo = "
+                  "\"torch_foo.extras:foo\"`");
         }
         continue;
       }
-      const auto is_table = [](const Member& inner) { return inner.value.kind == Value::Kind::kTable; };
+      const auto is_table = [](const Member& inner) {
+        return inner.value.kind == Value::Kind::kTable;
+      };
       const auto& members = member.value.members;
       read_groups(member.value, name);
       if (std::all_of(members.begin(), members.end(), is_table)) continue;

@@ -11,8 +11,8 @@
 namespace backendgen {
 namespace {
 
-constexpr std::size_t kScreen = 100;    // columns of a source line that are shown
-constexpr std::size_t kBefore = 20;     // of these, before the span, when the line must be cut
+constexpr std::size_t kScreen = 100;  // columns of a source line that are shown
+constexpr std::size_t kBefore = 20;   // of these, before the span, when the line must be cut
 constexpr std::string_view kDots = "...";
 
 constexpr const char* kRed = "1;31";
@@ -46,7 +46,8 @@ struct Cell {
   std::size_t end = 0;
 };
 
-Cell cell_of(std::string_view line, const Character& character, std::size_t at, std::size_t column) {
+Cell cell_of(std::string_view line, const Character& character, std::size_t at,
+             std::size_t column) {
   if (line[at] == '\t') return {"    ", column, column + 4};
   const std::string_view bytes = line.substr(at, character.bytes);
   if (character.valid && is_printable(character.code)) {

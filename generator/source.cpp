@@ -6,7 +6,8 @@
 
 namespace backendgen {
 
-Source::Source(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {
+Source::Source(std::string path, std::string text)
+    : path_(std::move(path)), text_(std::move(text)) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text_.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0) {
     text_.erase(0, kByteOrderMark.size());

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::size_t kMostDots = 64;
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
 
 bool is_key_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
@@ -77,7 +79,10 @@ class Splitter {
     if (c == '.' && ++dots_ > kMostDots) flaw(Flaw::kDots);
     if (c == '=' && !in_value && !now_.header) now_.equals = at_;
     if (in_value && (c == '[' || c == '{')) brackets_.push_back(at_);
-    if (in_value && (c == ']' || c == '}') && !brackets_.empty()) brackets_.pop_back();
+    if (in_value && (c == ']' || c == '}') && !brackets_.empty()) {
+      if (c == '}' && text_[brackets_.back()] == '[') flaw(Flaw::kBrace);
+      brackets_.pop_back();
+    }
     ++at_;
   }
 
@@ -88,12 +93,15 @@ class Splitter {
   void read_quoted(char quote) {
     const std::size_t start = at_;
     const std::string_view three = quote == '"' ? "\"\"\"" : "'''";
-    const bool long_text = now_.equals != Statement::npos && text_.substr(at_, 3) == three;
+    const bool three_quotes = text_.substr(at_, 3) == three;
+    const bool long_text = now_.equals != Statement::npos && three_quotes;
+    if (three_quotes && !long_text) flaw(Flaw::kLongKey);
     at_ += long_text ? 3 : 1;
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
       if (c == '\n' && !long_text) break;
       if (c != '\n') check(c);
+      if (c == '\\' && quote == '"') check_escape();
       if (c == '\\' && quote == '"' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n') {
         ++at_;
         check(text_[at_]);
@@ -108,6 +116,12 @@ class Splitter {
       }
     }
     if (now_.quote == Statement::npos) now_.quote = start;
+  }
+
+  void check_escape() {
+    const std::size_t next = text_.find_first_not_of(" \t\r\n", at_ + 1);
+    const bool beyond = next != text_.npos && static_cast<unsigned char>(text_[next]) >= 0x80;
+    if (beyond) flaw(Flaw::kBackslash);
   }
 
   /// Notes a control character at `at_`. A carriage return is one unless it ends the line.
@@ -147,6 +161,8 @@ class Splitter {
 
 }  // namespace
 
-std::vector<Statement> split_statements(std::string_view text) { return Splitter(text).split(); }
+std::vector<Statement> split_statements(std::string_view text) {
+  return Splitter(text).split();
+}
 
 }  // namespace backendgen

@@ -7,14 +7,17 @@
 
 namespace backendgen {
 
-/// Why a statement must not be given to the TOML parser: toml++ 3.3 runs into undefined behaviour or
-/// out of stack.
+/// Why a statement must not be given to the TOML parser: toml++ 3.3 runs into undefined behaviour
+/// or out of stack.
 enum class Flaw {
   kNone,
   kControl,    // a control character, which TOML allows nowhere
   kCharacter,  // a character beyond ASCII outside quotes
   kDots,       // more dots than any table has levels
   kHead,       // a [table] whose name does not start as a name
+  kBrace,      // "}" in a list
+  kLongKey,    // a key or a table's name in three quotes
+  kBackslash,  // a backslash, blanks or line ends, and a character beyond ASCII, in quotes
 };
 
 /// One `key = value` or `[table]` of a TOML text, with its continuation lines; or any other line
@@ -32,8 +35,8 @@ struct Statement {
   std::size_t flaw_at = npos;
 };
 
-/// Splits a TOML text, without judging it, so that an error in one statement can be reported and the
-/// rest still be read. Comments are left out unless they have a flaw. Never fails; the end of a
+/// Splits a TOML text, without judging it, so that an error in one statement can be reported and
+/// the rest still be read. Comments are left out unless they have a flaw. Never fails; the end of a
 /// broken statement is a guess.
 std::vector<Statement> split_statements(std::string_view text);
 

@@ -28,6 +28,17 @@ class Explainer {
       case Flaw::kDots:
         error("too many dots in one line", statement_.flaw_at, statement_.flaw_at + 1);
         return;
+      case Flaw::kBrace:
+        error("expected `,` or `]`, found `}`", statement_.flaw_at, statement_.flaw_at + 1);
+        return;
+      case Flaw::kLongKey:
+        error("a key cannot stand in three quotes", statement_.flaw_at, statement_.flaw_at + 3);
+        return;
+      case Flaw::kBackslash:
+        error("a backslash cannot stand before a character beyond ASCII", statement_.flaw_at,
+              statement_.flaw_at + 1)
+            .help.push_back("put the text on one line, and write a backslash itself as `\\\\`");
+        return;
       case Flaw::kHead:
         explain_header(std::min(statement_.flaw_at, statement_.end));
         return;
@@ -38,9 +49,8 @@ class Explainer {
       bare_value(value(), statement_.end);
       return;
     }
-    Diagnostic& problem =
-        error(fmt::format("unexpected {} outside quotes", name(found)), statement_.flaw_at,
-              statement_.flaw_at + found.bytes);
+    Diagnostic& problem = error(fmt::format("unexpected {} outside quotes", name(found)),
+                                statement_.flaw_at, statement_.flaw_at + found.bytes);
     if (!is_printable(found.code) || found.code == 0xA0) {
       problem.help.push_back("delete it: it looks like a blank, or like nothing at all");
     }
@@ -125,11 +135,13 @@ class Explainer {
       error("a table needs a name", statement_.begin, statement_.end)
           .help.push_back("write one, such as `[backend]`");
     } else if (at_end(at) || says("expected ']'")) {
-      Diagnostic& problem = error(fmt::format("expected `{}` after the table's name", list ? "]]" : "]"),
-                                  at_end(at) ? statement_.begin : at,
-                                  at_end(at) ? line_end(statement_.begin) : token_end(at));
+      Diagnostic& problem =
+          error(fmt::format("expected `{}` after the table's name", list ? "]]" : "]"),
+                at_end(at) ? statement_.begin : at,
+                at_end(at) ? line_end(statement_.begin) : token_end(at));
       if (at_end(at)) problem.help.push_back("write it as in `[backend]`");
-      if (!at_end(at)) problem.notes.push_back("a table's name is one word, or words with dots between");
+      if (!at_end(at))
+        problem.notes.push_back("a table's name is one word, or words with dots between");
     } else {
       error(fmt::format("expected the name of a table, found {}", found(at)), at, token_end(at));
     }
@@ -157,8 +169,8 @@ class Explainer {
   void open_quote() {
     const std::size_t start = statement_.quote;
     const char quote = text_[start];
-    const bool three = text_.compare(start, 3, std::string(3, quote)) == 0 &&
-                       statement_.equals != Statement::npos;
+    const bool three =
+        text_.compare(start, 3, std::string(3, quote)) == 0 && statement_.equals != Statement::npos;
     error("the text has no closing quote", start, line_end(start))
         .help.push_back(fmt::format("end it with `{}`", std::string(three ? 3 : 1, quote)));
   }
@@ -168,24 +180,26 @@ class Explainer {
     while (start > value() && text_[start] != '\\') --start;
     if (text_[start] != '\\') start = at;
     const char kind = start + 1 < text_.size() ? text_[start + 1] : ' ';
-    std::size_t end = start + 1 + (start + 1 < text_.size() ? character_at(text_, start + 1).bytes : 0);
+    std::size_t end =
+        start + 1 + (start + 1 < text_.size() ? character_at(text_, start + 1).bytes : 0);
     while ((kind == 'u' || kind == 'U' || kind == 'x') && end < at && is_word(text_[end])) ++end;
     if (kind == 'u' || kind == 'U') end = std::max(end, std::min(at + 1, line_end(start)));
     while (end > start + 2 && (text_[end - 1] == '"' || text_[end - 1] == '\'')) --end;
     const std::string shown = in_ticks(text_.substr(start, end - start));
-    Diagnostic& problem = error(kind == 'u' || kind == 'U'
-                                    ? fmt::format("{} is not the escape of a character", shown)
-                                    : fmt::format("{} is not an escape of TOML", shown),
-                                start, end);
-    problem.help.push_back("for a backslash itself, write `\\\\`, or put the text in single quotes");
+    Diagnostic& problem =
+        error(kind == 'u' || kind == 'U' ? fmt::format("{} is not the escape of a character", shown)
+                                         : fmt::format("{} is not an escape of TOML", shown),
+              start, end);
+    problem.help.push_back(
+        "for a backslash itself, write `\\\\`, or put the text in single quotes");
   }
 
   void trailing(std::size_t at) {
     const std::size_t end = bare_end(at);
-    Diagnostic& problem = error(
-        fmt::format("expected the end of the line after the value, found {}",
-                    in_ticks(text_.substr(at, end - at))),
-        at, end);
+    Diagnostic& problem =
+        error(fmt::format("expected the end of the line after the value, found {}",
+                          in_ticks(text_.substr(at, end - at))),
+              at, end);
     const char quote = text_[value()];
     if (text_[at] == ',' || text_[at] == ';') {
       problem.help.push_back(fmt::format("delete the `{}`", text_[at]));
@@ -200,7 +214,8 @@ class Explainer {
 
   /// "expected a value" for text that needs quotes.
   void bare_value(std::size_t start, std::size_t end) {
-    std::string_view bare = text_.substr(start, bare_end(start) < end ? bare_end(start) - start : end - start);
+    std::string_view bare =
+        text_.substr(start, bare_end(start) < end ? bare_end(start) - start : end - start);
     while (!bare.empty() && (kBlanks.find(bare.back()) != kBlanks.npos || bare.back() == ';' ||
                              bare.back() == ',')) {
       bare.remove_suffix(1);
@@ -224,7 +239,8 @@ class Explainer {
   bool says(std::string_view words) const { return reason_.find(words) != reason_.npos; }
 
   bool at_end(std::size_t at) const {
-    return at >= statement_.end || text_[at] == '#' || text_[at] == '\n' || text_[at] == '\r' || says("end-of-file");
+    return at >= statement_.end || text_[at] == '#' || text_[at] == '\n' || text_[at] == '\r' ||
+           says("end-of-file");
   }
 
   /// Where the value starts; the end of the statement when there is none.
@@ -249,7 +265,9 @@ class Explainer {
     return key.size() <= 40 ? printable(key) : "key";
   }
 
-  static bool is_word(char c) { return std::string_view(" \t\r\n,[]{}#\"'=").find(c) == std::string_view::npos; }
+  static bool is_word(char c) {
+    return std::string_view(" \t\r\n,[]{}#\"'=").find(c) == std::string_view::npos;
+  }
 
   std::size_t line_end(std::size_t at) const {
     const std::size_t end = std::min(text_.find('\n', at), text_.size());
@@ -273,8 +291,9 @@ class Explainer {
   }
 
   std::string name(const Character& c) const {
-    return is_printable(c.code) && c.code != 0xA0 ? in_ticks(text_.substr(statement_.flaw_at, c.bytes))
-                                                  : "character " + code_name(c.code);
+    return is_printable(c.code) && c.code != 0xA0
+               ? in_ticks(text_.substr(statement_.flaw_at, c.bytes))
+               : "character " + code_name(c.code);
   }
 
   std::string found(std::size_t at) const {

@@ -11,6 +11,7 @@ namespace {
 // Public lower-case names of PyTorch 2.5.1, 2.6.0, 2.13.0, 2.14.1 and 2.15.0, sorted. A name that a
 // later release adds is found when the backend is imported: PyTorch then refuses to register it.
 
+// clang-format off
 constexpr std::string_view kModules[] = {
     "accelerator", "amp", "ao", "autograd", "backends", "classes", "compiler", "contrib", "cpu",
     "cuda", "distributed", "distributions", "export", "fft", "foreach", "func", "functional",
@@ -212,6 +213,7 @@ constexpr std::string_view kStorageAttributes[] = {
     "from_buffer", "hpu", "is_hpu", "pickle_storage_type", "resizable", "sorted_indices",
     "unsorted_indices", "untyped",
 };
+// clang-format on
 
 template <std::size_t N>
 bool contains(const std::string_view (&names)[N], std::string_view name) {

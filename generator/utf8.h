@@ -32,8 +32,8 @@ std::size_t width(char32_t code);
 /// "U+200B".
 std::string code_name(char32_t code);
 
-/// The text with everything that is not printable written as an escape: "\n", "\x1b", "\u200b". Safe
-/// for a terminal and always on one line.
+/// The text with everything that is not printable written as an escape: "\n", "\x1b", "\u200b".
+/// Safe for a terminal and always on one line.
 std::string printable(std::string_view text);
 
 /// The same line by line: line ends stay.

@@ -13,11 +13,21 @@
 namespace backendgen {
 namespace {
 
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return is_lower(c) || is_upper(c); }
-bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return is_lower(c) || is_upper(c);
+}
+bool is_word(char c) {
+  return is_letter(c) || is_digit(c) || c == '_';
+}
 
 Complaint complain(std::string message, std::string help = {}) {
   return {std::move(message), std::move(help)};
@@ -164,9 +174,11 @@ std::optional<Complaint> judge_cpp_name(std::string_view name) {
 std::optional<Complaint> judge_header(std::string_view path) {
   if (auto complaint = judge_length(path, 200)) return complaint;
   if (path.front() == '/' || (path.size() > 1 && is_letter(path[0]) && path[1] == ':')) {
-    return complain("it is an absolute path", "write a path relative to the folder of backend.toml");
+    return complain("it is an absolute path",
+                    "write a path relative to the folder of backend.toml");
   }
-  if (path.find('\\') != path.npos) return complain("it has a backslash", "write `/` between folders");
+  if (path.find('\\') != path.npos)
+    return complain("it has a backslash", "write `/` between folders");
   const auto allowed = [](char c) {
     return is_word(c) || c == '.' || c == '-' || c == '+' || c == '/';
   };

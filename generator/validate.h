@@ -10,7 +10,7 @@ namespace backendgen {
 /// Why a text cannot be used for something: `message` ends an error ("it starts with a digit").
 struct Complaint {
   std::string message;
-  std::string help;     // what to type instead ("write `torch_foo`"); may be empty
+  std::string help;  // what to type instead ("write `torch_foo`"); may be empty
 };
 
 /// Each returns what is wrong with the text, empty when it may be used as it is in generated C++,
@@ -33,8 +33,8 @@ std::optional<Complaint> judge_summary(std::string_view summary);
 /// Identifiers joined by `::`, none a keyword of C++ or reserved to the compiler.
 std::optional<Complaint> judge_cpp_name(std::string_view name);
 
-/// A relative path of a header: names of letters, digits, `.`, `_`, `-` and `+`, joined by `/`, none
-/// of them `.` or `..`.
+/// A relative path of a header: names of letters, digits, `.`, `_`, `-` and `+`, joined by `/`,
+/// none of them `.` or `..`.
 std::optional<Complaint> judge_header(std::string_view path);
 
 /// Python identifiers joined by dots, none a keyword.

@@ -62,7 +62,8 @@ std::optional<Complaint> judge_version(std::string_view version) {
   const std::string help = "write a version such as `0.1.0`, `1.0rc1` or `1.0.post1`";
   if (version.front() == 'v' && version.size() > 1) {
     Reader after(version.substr(1));
-    if (is_public_version(after)) return Complaint{"it starts with `v`", "write " + in_ticks(version.substr(1))};
+    if (is_public_version(after))
+      return Complaint{"it starts with `v`", "write " + in_ticks(version.substr(1))};
   }
   if (!reader.rest().empty() && reader.rest().front() == '+') {
     return Complaint{"it has a local part, which package indexes refuse",

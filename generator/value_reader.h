@@ -22,8 +22,8 @@ class ValueReader {
 
   explicit ValueReader(Diagnostics& problems) : problems_(problems) {}
 
-  /// A string that `judge` accepts; `what` ends "`x` cannot be …". Empty when the member is null, or
-  /// wrong.
+  /// A string that `judge` accepts; `what` ends "`x` cannot be …". Empty when the member is null,
+  /// or wrong.
   Text text(const Member* member, const char* what, Judge judge);
 
   /// A list of such strings, none of them twice, without the wrong ones.

@@ -11,6 +11,7 @@ namespace {
 // Each list is sorted.
 
 // With `linux` and `unix`, which GNU compilers define as macros unless told not to.
+// clang-format off
 constexpr std::string_view kCppKeywords[] = {
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break",
     "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return",
@@ -67,6 +68,7 @@ constexpr std::string_view kTorchDevices[] = {
     "mkldnn", "mps", "mtia", "opencl", "opengl", "privateuse1", "privateuseone", "ve", "vulkan",
     "xla", "xpu",
 };
+// clang-format on
 
 template <std::size_t N>
 bool contains(const std::string_view (&words)[N], std::string_view word) {
@@ -75,12 +77,20 @@ bool contains(const std::string_view (&words)[N], std::string_view word) {
 
 }  // namespace
 
-bool is_cpp_keyword(std::string_view word) { return contains(kCppKeywords, word); }
+bool is_cpp_keyword(std::string_view word) {
+  return contains(kCppKeywords, word);
+}
 
-bool is_python_keyword(std::string_view word) { return contains(kPythonKeywords, word); }
+bool is_python_keyword(std::string_view word) {
+  return contains(kPythonKeywords, word);
+}
 
-bool is_standard_python_module(std::string_view name) { return contains(kPythonModules, name); }
+bool is_standard_python_module(std::string_view name) {
+  return contains(kPythonModules, name);
+}
 
-bool is_torch_device(std::string_view name) { return contains(kTorchDevices, name); }
+bool is_torch_device(std::string_view name) {
+  return contains(kTorchDevices, name);
+}
 
 }  // namespace backendgen

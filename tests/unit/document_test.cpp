@@ -111,6 +111,7 @@ TEST_CASE("syntax errors in our words") {
   is("a = 1 b = 2", "1:7+5 expected the end of the line after the value, found `b = 2`");
   is("a = [1, 2", "1:5+1 the list is not closed");
   is("a = [1 2]", "1:8+1 expected `,` or `]`, found `2`");
+  is("a = [1, }", "1:9+1 expected `,` or `]`, found `}`");
   is("a = [1,,2]", "1:8+1 expected a value, found `,`");
   is("a = {b = 1", "1:5+1 the table is not closed");
   is("a = {b = 1 c = 2}", "1:12+1 expected `,` or `}`, found `c`");

@@ -63,10 +63,11 @@ TEST_CASE("no description") {
   CHECK_FALSE(load("", world.context));
   CHECK_FALSE(load("nothing", world.context));
   CHECK_FALSE(load("foo/csrc", world.context));
-  CHECK(world.err.str() ==
-        "error: no backend.toml in /work or above it\nhelp: `backendgen new PATH` starts a project\n"
-        "error: `nothing` does not exist\n"
-        "error: no backend.toml in `foo/csrc`\nhelp: `backendgen new PATH` starts a project\n");
+  CHECK(
+      world.err.str() ==
+      "error: no backend.toml in /work or above it\nhelp: `backendgen new PATH` starts a project\n"
+      "error: `nothing` does not exist\n"
+      "error: no backend.toml in `foo/csrc`\nhelp: `backendgen new PATH` starts a project\n");
 }
 
 TEST_CASE("a description that cannot be used") {
@@ -127,5 +128,6 @@ TEST_CASE("check prints a description as JSON") {
   CHECK(world.out.str().find("\"foo\"") != std::string::npos);
   CHECK(world.err.str().empty());
   CHECK(run_check({"", "", "yaml"}, world.context) == kUsage);
-  CHECK(world.err.str() == "error: unknown format `yaml`\nhelp: the formats are `text` and `json`\n");
+  CHECK(world.err.str() ==
+        "error: unknown format `yaml`\nhelp: the formats are `text` and `json`\n");
 }

@@ -56,9 +56,11 @@ TEST_CASE("a short description is filled in") {
 
 TEST_CASE("every key is read, in file order") {
   const Description description = read(
-      "[backend]\nname = 'foo'\npackage = 'foo_frameworks'\nversion = '1.0rc1'\nsummary = 'A \"b\"'\n"
+      "[backend]\nname = 'foo'\npackage = 'foo_frameworks'\nversion = '1.0rc1'\nsummary = 'A "
+      "\"b\"'\n"
       "runtime = 'a::B'\nheader = 'a/b.h'\n[torch]\nrequires = '>=2.6,<3.0'\n[autoload]\n"
-      "layout = 'submodule'\non_failure = 'error'\nimports = ['foo_frameworks.b', 'foo_frameworks.a']\n"
+      "layout = 'submodule'\non_failure = 'error'\nimports = ['foo_frameworks.b', "
+      "'foo_frameworks.a']\n"
       "[operators]\nfallback = 'error'\nkernels.relu = 'r'\nkernels.'add.out' = 'a::add'\n"
       "[amp]\ndtypes = ['bfloat16', 'float16']\n[entry-points.torch.logs]\nz = 'm:z'\na = 'm:a'\n"
       "[entry-points]\n'plain.group' = { x = 'm' }\n");
@@ -89,8 +91,10 @@ TEST_CASE("what is missing") {
   CHECK(problems_of("") == "0 backend.toml has no [backend] table\n");
   CHECK(problems_of("[backend]\n") == "1 [backend] has no `name`\n1 [backend] has no `version`\n");
   // Not said of a key that is there in a way: misspelt, of another type, or in a broken line.
-  CHECK(problems_of("[backend]\nnmae = 'a'\nversion = '1'\n") == "2 unknown key `nmae` in [backend]\n");
-  CHECK(problems_of("[backend]\nname = 1\nversion = '1'\n") == "2 `name` is an integer, expected a string\n");
+  CHECK(problems_of("[backend]\nnmae = 'a'\nversion = '1'\n") ==
+        "2 unknown key `nmae` in [backend]\n");
+  CHECK(problems_of("[backend]\nname = 1\nversion = '1'\n") ==
+        "2 `name` is an integer, expected a string\n");
   CHECK(problems_of("[backend]\nname = a\nversion = '1'\n") == "2 expected a value\n");
   CHECK(problems_of("[backend\nname = 'a'\n") == "1 expected `]` after the table's name\n");
 }
@@ -108,7 +112,8 @@ TEST_CASE("all problems are found in one run, in file order") {
 }
 
 TEST_CASE("a package is judged with its imports only when it is known") {
-  CHECK(problems_of(kMinimal + "[autoload]\nimports = ['torch_foo.a', 'torch_bar.a', 'torch_foo']\n") ==
+  CHECK(problems_of(kMinimal +
+                    "[autoload]\nimports = ['torch_foo.a', 'torch_bar.a', 'torch_foo']\n") ==
         "5 `torch_bar.a` is not a module below `torch_foo`\n"
         "5 `torch_foo` is not a module below `torch_foo`\n");
 }
@@ -136,10 +141,12 @@ TEST_CASE("a description with errors still gives its kernels") {
 
 TEST_CASE("entry points") {
   const std::string head = kMinimal + "[entry-points";
-  CHECK(problems_of(head + "]\na = 'b:c'\n") == "5 `a` is a string, expected a table of entry points\n");
+  CHECK(problems_of(head + "]\na = 'b:c'\n") ==
+        "5 `a` is a string, expected a table of entry points\n");
   CHECK(problems_of(head + ".a]\nb = 1\n") == "5 `b` is an integer, expected a string\n");
   CHECK(problems_of(head + ".torch.backends]\nb = 'c:d'\n") ==
-        "4 `torch.backends` cannot be a group of entry points: backendgen writes that group itself\n");
+        "4 `torch.backends` cannot be a group of entry points: backendgen writes that group "
+        "itself\n");
   CHECK(problems_of(head + ".console_scripts]\nb = 'c'\n") == "5 `c` names no function\n");
   CHECK(problems_of(head + ".'a.b']\nx = 'y:z'\n[entry-points.a.b]\nx = 'y:q'\n") ==
         "7 `x` is given twice\n");

@@ -73,22 +73,22 @@ TEST_CASE("carets count columns of the terminal, not bytes") {
         "error: wrong\n --> backend.toml:1:6\n  |\n1 |     a = \"x\"\n  |         ^^^\n");
   CHECK(draw("\xE9\xA2\xA8 = \xC3\xA9", {1, 7, 2}) ==
         "error: wrong\n --> backend.toml:1:7\n  |\n1 | \xE9\xA2\xA8 = \xC3\xA9\n  |      ^\n");
-  CHECK(draw("a\x1B" "b", {1, 2, 1}) ==
-        "error: wrong\n --> backend.toml:1:2\n  |\n1 | a\\x1bb\n  |  ^^^^\n");
+  CHECK(draw("a\x1B"
+             "b",
+             {1, 2, 1}) == "error: wrong\n --> backend.toml:1:2\n  |\n1 | a\\x1bb\n  |  ^^^^\n");
 }
 
 TEST_CASE("a place past the end of its line has one caret") {
-  CHECK(draw("ab", {1, 3, 1}) ==
-        "error: wrong\n --> backend.toml:1:3\n  |\n1 | ab\n  |   ^\n");
+  CHECK(draw("ab", {1, 3, 1}) == "error: wrong\n --> backend.toml:1:3\n  |\n1 | ab\n  |   ^\n");
   CHECK(draw("", {1, 1, 1}) == "error: wrong\n --> backend.toml:1:1\n  |\n1 |\n  | ^\n");
   CHECK(draw("a", {9, 4, 2}) == "error: wrong\n --> backend.toml:9:4\n  |\n9 |\n  | ^\n");
 }
 
 TEST_CASE("of a long line the part around the span is shown") {
   const std::string line = std::string(500, 'a') + "HERE" + std::string(1'000'000, 'b');
-  CHECK(draw(line, {1, 501, 4}) ==
-        "error: wrong\n --> backend.toml:1:501\n  |\n1 | ..." + std::string(20, 'a') + "HERE" +
-            std::string(70, 'b') + "...\n  | " + std::string(23, ' ') + "^^^^\n");
+  CHECK(draw(line, {1, 501, 4}) == "error: wrong\n --> backend.toml:1:501\n  |\n1 | ..." +
+                                       std::string(20, 'a') + "HERE" + std::string(70, 'b') +
+                                       "...\n  | " + std::string(23, ' ') + "^^^^\n");
   const std::string all = draw(line, {1, 1, line.size()});
   CHECK(all == "error: wrong\n --> backend.toml:1:1\n  |\n1 | " + std::string(94, 'a') +
                    "...\n  | " + std::string(94, '^') + "\n");

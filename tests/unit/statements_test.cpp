@@ -70,6 +70,14 @@ TEST_CASE("flaws that the parser must not see") {
   CHECK(only("a = 1\rb = 2").flaw == Flaw::kControl);
   CHECK(only("a = caf\xC3\xA9").flaw == Flaw::kCharacter);
   CHECK(only("a = 'caf\xC3\xA9' # \xC3\xA9").flaw == Flaw::kNone);
+  CHECK(only("a = \"\"\"x\\\n \xC3\xA9\"\"\"").flaw == Flaw::kBackslash);
+  CHECK(only("a = \"\"\"x\\\n y\xC3\xA9\"\"\"").flaw == Flaw::kNone);
+  CHECK(only("a = '\\\xC3\xA9'").flaw == Flaw::kNone);
+  CHECK(only("\"\"\"a\"\"\" = 1").flaw == Flaw::kLongKey);
+  CHECK(only("['\'\'a']").flaw == Flaw::kLongKey);
+  CHECK(only("\"\" = \"\"\"a\"\"\"").flaw == Flaw::kNone);
+  CHECK(only("a = [1, }").flaw == Flaw::kBrace);
+  CHECK(only("a = [{ }]").flaw == Flaw::kNone);
   CHECK(only("[[[a]]]").flaw == Flaw::kHead);
   CHECK(only("[ ,]").flaw_at == 2);
   CHECK(only("[ ").flaw == Flaw::kNone);

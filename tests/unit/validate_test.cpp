@@ -29,31 +29,72 @@ struct Rule {
 };
 
 const std::vector<Rule> kStrict = {
-    {"device", judge_device_name},      {"package", judge_package_name},
-    {"version", judge_version},         {"C++ name", judge_cpp_name},
-    {"header", judge_header},           {"module", judge_python_module},
-    {"requirement", judge_torch_requirement}, {"operator", judge_operator},
-    {"group", judge_entry_point_group}, {"entry", judge_entry_point_name},
+    {"device", judge_device_name},
+    {"package", judge_package_name},
+    {"version", judge_version},
+    {"C++ name", judge_cpp_name},
+    {"header", judge_header},
+    {"module", judge_python_module},
+    {"requirement", judge_torch_requirement},
+    {"operator", judge_operator},
+    {"group", judge_entry_point_group},
+    {"entry", judge_entry_point_name},
     {"target", judge_entry_point_target},
 };
 
 }  // namespace
 
 TEST_CASE("nothing that means something in a generated language gets through") {
-  const std::vector<std::string> hostile = {
-      "\"", "'", "\\", "`", "\n", "\r", "\t", " ", ";", "$", "${X}", "$<X>", "{{x}}", "{", "}",
-      "]]", "[", "*/", "/*", "//", "#", "%", "&", "|", "@", "?", "(", ")", "..", "~", "^",
-      std::string("\0", 1), "\x1B", "\x7F", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xAE", "\xEF\xBB\xBF",
-      "\xC3\xA9", "\xFF"};
-  const std::vector<std::string> good = {"kite", "torch_kite", "0.1.0", "kite::Runtime", "a/kite.h",
-                                         "torch_kite.a", ">=2.5", "add.out", "a.b", "kite-smi",
-                                         "a.b:c.d"};
+  const std::vector<std::string> hostile = {"\"",
+                                            "'",
+                                            "\\",
+                                            "`",
+                                            "\n",
+                                            "\r",
+                                            "\t",
+                                            " ",
+                                            ";",
+                                            "$",
+                                            "${X}",
+                                            "$<X>",
+                                            "{{x}}",
+                                            "{",
+                                            "}",
+                                            "]]",
+                                            "[",
+                                            "*/",
+                                            "/*",
+                                            "//",
+                                            "#",
+                                            "%",
+                                            "&",
+                                            "|",
+                                            "@",
+                                            "?",
+                                            "(",
+                                            ")",
+                                            "..",
+                                            "~",
+                                            "^",
+                                            std::string("\0", 1),
+                                            "\x1B",
+                                            "\x7F",
+                                            "\xC2\x85",
+                                            "\xE2\x80\xA8",
+                                            "\xE2\x80\xAE",
+                                            "\xEF\xBB\xBF",
+                                            "\xC3\xA9",
+                                            "\xFF"};
+  const std::vector<std::string> good = {"kite",     "torch_kite",   "0.1.0",  "kite::Runtime",
+                                         "a/kite.h", "torch_kite.a", ">=2.5",  "add.out",
+                                         "a.b",      "kite-smi",     "a.b:c.d"};
   for (std::size_t i = 0; i < kStrict.size(); ++i) {
     INFO(kStrict[i].name);
     REQUIRE_FALSE(kStrict[i].judge(good[i]));
     for (const std::string& text : hostile) {
       // Two dots are harmless within a name, and "/../" is tested below.
-      const bool dots = kStrict[i].judge == judge_entry_point_name || kStrict[i].judge == judge_header;
+      const bool dots =
+          kStrict[i].judge == judge_entry_point_name || kStrict[i].judge == judge_header;
       if (dots && text == "..") continue;
       INFO(text);
       CHECK(kStrict[i].judge(good[i] + text));
@@ -80,9 +121,10 @@ TEST_CASE("device names") {
   CHECK(complaint(judge_device_name, "a__b") == "C++ reserves names with `__`");
   CHECK(complaint(judge_device_name, std::string(33, 'k')) == "it is longer than 32 characters");
   CHECK_FALSE(judge_device_name(std::string(32, 'k')));
-  for (const char* name : {"cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga",
-                           "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "xpu",
-                           "ipu", "privateuseone", "PrivateUse1", "CUDA"}) {
+  for (const char* name :
+       {"cpu",  "cuda", "mkldnn", "opengl",        "opencl",      "ideep", "hip",  "ve",
+        "fpga", "maia", "xla",    "lazy",          "vulkan",      "mps",   "meta", "hpu",
+        "mtia", "xpu",  "ipu",    "privateuseone", "PrivateUse1", "CUDA"}) {
     INFO(name);
     CHECK(complaint(judge_device_name, name) == "PyTorch has a device of that name");
   }
@@ -91,7 +133,8 @@ TEST_CASE("device names") {
   CHECK(complaint(judge_device_name, "view") == "`torch.Tensor.view` is a name of PyTorch");
   CHECK(complaint(judge_device_name, "leaf") == "`torch.Tensor.is_leaf` is a name of PyTorch");
   CHECK(complaint(judge_device_name, "train") == "`torch.nn.Module.train` is a name of PyTorch");
-  CHECK(complaint(judge_device_name, "filename") == "`torch.Storage.filename` is a name of PyTorch");
+  CHECK(complaint(judge_device_name, "filename") ==
+        "`torch.Storage.filename` is a name of PyTorch");
 }
 
 TEST_CASE("names of PyTorch") {
@@ -123,8 +166,8 @@ TEST_CASE("versions") {
     INFO(version);
     CHECK_FALSE(judge_version(version));
   }
-  for (const char* version : {"1.", ".1", "1..0", "1.0rc", "1.0c1", "1.0-1", "1.0.RC1", "01", "1.00",
-                              "1.0.post", "1.0.dev", "1.0dev1", "1!", "x", "1.0.dev1.post1",
+  for (const char* version : {"1.", ".1", "1..0", "1.0rc", "1.0c1", "1.0-1", "1.0.RC1", "01",
+                              "1.00", "1.0.post", "1.0.dev", "1.0dev1", "1!", "x", "1.0.dev1.post1",
                               "1.0.0000000001", "1234567890", "v1.0", "1.0+cpu"}) {
     INFO(version);
     CHECK(judge_version(version));
@@ -134,8 +177,9 @@ TEST_CASE("versions") {
 }
 
 TEST_CASE("summaries may hold any printable line") {
-  for (const char* summary : {"PyTorch backend for Foo devices", "it's \"quoted\" {{x}} ${X} $<Y> ]] */ \\",
-                              "\xC3\xBC \xE9\xA2\xA8"}) {
+  for (const char* summary :
+       {"PyTorch backend for Foo devices", "it's \"quoted\" {{x}} ${X} $<Y> ]] */ \\",
+        "\xC3\xBC \xE9\xA2\xA8"}) {
     INFO(summary);
     CHECK_FALSE(judge_summary(summary));
   }
@@ -172,7 +216,8 @@ TEST_CASE("headers stay below the project") {
     INFO(path);
     CHECK_FALSE(judge_header(path));
   }
-  for (const char* path : {"/a.h", "C:/a.h", "c:a.h", "../a.h", "a/../b.h", "a/..", "./a.h", "a//b.h", "a/"}) {
+  for (const char* path :
+       {"/a.h", "C:/a.h", "c:a.h", "../a.h", "a/../b.h", "a/..", "./a.h", "a//b.h", "a/"}) {
     INFO(path);
     CHECK(judge_header(path));
   }
@@ -183,8 +228,8 @@ TEST_CASE("requirements of PyTorch") {
     INFO(text);
     CHECK_FALSE(judge_torch_requirement(text));
   }
-  for (const char* text : {"2.5", "~=2.5", ">=2", ">=2.5.1.1", ">=2.5,", ",>=2.5", "=>2.5", ">=2.05",
-                           ">=2.5rc1", ">=", "===2.5"}) {
+  for (const char* text : {"2.5", "~=2.5", ">=2", ">=2.5.1.1", ">=2.5,", ",>=2.5", "=>2.5",
+                           ">=2.05", ">=2.5rc1", ">=", "===2.5"}) {
     INFO(text);
     CHECK(judge_torch_requirement(text));
   }
@@ -197,7 +242,8 @@ TEST_CASE("operators and entry points") {
   CHECK(help(judge_operator, "aten::add.out") == "write `add.out`");
   CHECK(complaint(judge_operator, "add.") == "there is nothing on one side of the dot");
   CHECK(complaint(judge_operator, "a.b.c") == "it has more than one dot");
-  CHECK(complaint(judge_entry_point_group, "torch.backends") == "backendgen writes that group itself");
+  CHECK(complaint(judge_entry_point_group, "torch.backends") ==
+        "backendgen writes that group itself");
   CHECK(complaint(judge_entry_point_group, "a..b") == "a part of it is empty");
   CHECK_FALSE(judge_entry_point_name("kite.smi-2"));
   CHECK_FALSE(judge_entry_point_target("a.b"));

@@ -5,6 +5,8 @@
 
 import importlib
 
+from ._gate import open_to_others
+
 __all__ = ["__version__", "is_loaded"]
 __version__ = "0.1.0"
 
@@ -28,11 +30,12 @@ def _autoload() -> None:
     """
     global is_loaded
     if not is_loaded:
-        is_loaded = importlib.import_module("torch_kite._loader").failure is None
+        loader = importlib.import_module("torch_kite._loader")
+        is_loaded = getattr(loader, "failure", None) is None
 
 
-# Last, for `import torch_kite` before `import torch`: PyTorch then calls `_autoload` while this
-# module is half made, and what it needs stands above.
-import torch  # noqa: E402,F401
+# Last: PyTorch calls `_autoload` at the end of this, while this module is half made.
+with open_to_others(__name__):
+    import torch  # noqa: F401
 
 _autoload()

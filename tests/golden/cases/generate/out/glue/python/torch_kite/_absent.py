@@ -52,7 +52,7 @@ def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None
     _library.fallback(_refuse, "PrivateUse1")
     for name, answer in answers.items():
         setattr(torch._C, name, _answering(answer))
-    other = answers.get("_accelerator_getAccelerator", answers["_get_accelerator"])
+    other = answers.get("_accelerator_getAccelerator", answers.get("_get_accelerator"))
     if not isinstance(other, torch.device) or other.type == "cpu":
         other = None
     for name, function in _FUNCTIONS.items():

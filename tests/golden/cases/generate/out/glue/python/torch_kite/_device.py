@@ -46,6 +46,7 @@ _NAME: str = _build.DEVICE
 _failure: Optional[Exception] = None  # why the backend is not loaded
 _initialized = False  # PyTorch's checkpoints read this name
 _lock = threading.RLock()
+_unpublished: set[str] = set()  # the vendor's modules whose names are still to come
 _postponed: list[tuple[Callable[[], None], bool]] = []
 
 
@@ -266,3 +267,12 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 def is_bf16_supported() -> bool:
     """Whether autocast may use bfloat16 on the device. Raises nothing."""
     return torch.bfloat16 in get_amp_supported_dtype()
+
+
+def __getattr__(name: str) -> Any:
+    """Finds names of the vendor's modules that were half made when the backend was loaded."""
+    for module in sorted(_unpublished):
+        importlib.import_module("torch_kite._loader").publish(module)
+    if name in globals():
+        return globals()[name]
+    raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")

@@ -16,6 +16,7 @@ import os
 import re
 import struct
 import sys
+import types
 import warnings
 from typing import Callable, Optional, Union
 
@@ -25,6 +26,7 @@ import torch
 _build = importlib.import_module("torch_kite._build")
 _device = importlib.import_module("torch_kite._device")
 
+_Answers = dict[str, Union[torch.device, RuntimeError, None]]
 _TITLE = f"{_build.PACKAGE} {_build.VERSION}"
 
 
@@ -128,9 +130,9 @@ def _register() -> None:
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 
 
-def _accelerators() -> dict[str, Union[torch.device, RuntimeError, None]]:
+def _accelerators() -> _Answers:
     """What PyTorch says of its accelerator before the name of this device is known."""
-    answers: dict[str, Union[torch.device, RuntimeError, None]] = {}
+    answers: _Answers = {}
     for name in ("_get_accelerator", "_accelerator_getAccelerator"):
         if hasattr(torch._C, name):
             try:
@@ -146,24 +148,53 @@ def _open_library() -> None:
     try:
         torch.ops.load_library(path)
     except OSError as error:
-        text = f"{_TITLE} cannot be loaded: {error}"
+        text = f"{_TITLE} cannot be loaded: {error.__cause__ or error}"
         if _handshake_is_off():
             text += "\nnote: BACKENDKIT_SKIP_HANDSHAKE=1 let any release of PyTorch pass"
         raise BackendError(text) from error
 
 
+def _import(name: str) -> Optional[types.ModuleType]:
+    """A vendor's module; None while it is being made here or in a thread that waits for torch."""
+    try:
+        module = importlib.import_module(name)
+    except RuntimeError as error:
+        if type(error).__name__ != "_DeadlockError":
+            raise
+        return None
+    return None if getattr(module.__spec__, "_initializing", False) else module
+
+
 def _publish(name: str) -> None:
-    """Imports a vendor's module; the names in its `__all__` become names of `torch.kite`."""
-    module = importlib.import_module(name)
-    names = {one: getattr(module, one) for one in getattr(module, "__all__", ())}
-    for one, value in names.items():
-        if getattr(_device, one, value) is not value:
-            raise ImportError(f"`{one}` in its `__all__` is taken in torch.{_build.DEVICE}")
-    for one, value in names.items():
-        setattr(_device, one, value)
+    """Makes the names in the `__all__` of a vendor's module names of `torch.kite`."""
+    _device._unpublished.add(name)
+    done = True
+    try:
+        module = _import(name)
+        done = module is not None
+        names = {one: getattr(module, one) for one in getattr(module, "__all__", ())}
+        for one, value in names.items():
+            if vars(_device).get(one, value) is not value:
+                raise ImportError(f"`{one}` in its `__all__` is taken in torch.{_build.DEVICE}")
+        vars(_device).update(names)
+    finally:
+        if done:
+            _device._unpublished.discard(name)
 
 
-def _attempt(step: Callable[..., None], *arguments: str) -> Optional[Exception]:
+def publish(name: str) -> None:
+    """Imports a vendor's module for `torch.kite`, and reports what is wrong with it."""
+    wrong = _attempt(_publish, name)
+    if wrong is not None:
+        text = f"{_TITLE} cannot import {name}: {type(wrong).__name__}: {wrong}"
+        _report(BackendError(text), wrong)
+
+
+def _stand_aside(answers: _Answers) -> None:
+    importlib.import_module("torch_kite._absent").install(answers)
+
+
+def _attempt(step: Callable[..., None], *arguments: object) -> Optional[Exception]:
     """Takes a step of loading the backend; what is wrong, or None."""
     try:
         step(*arguments)
@@ -178,13 +209,12 @@ def _explained(error: Exception) -> BackendError:
     """The error itself, if it is written for the user, or one that names it."""
     if isinstance(error, BackendError):
         return error
-    explained = BackendError(f"{_TITLE} cannot be loaded: {type(error).__name__}: {error}")
-    explained.__cause__ = error
-    return explained
+    return BackendError(f"{_TITLE} cannot be loaded: {type(error).__name__}: {error}")
 
 
-def _report(error: BackendError) -> None:
+def _report(error: BackendError, cause: Optional[BaseException]) -> None:
     """Raises or warns, as backend.toml says; on stderr where a filter makes warnings exceptions."""
+    error.__cause__ = cause
     if _build.ON_FAILURE == "error":
         raise error
     try:
@@ -197,23 +227,19 @@ def _load() -> Optional[Exception]:
     """Loads the backend; what is wrong, or None. Raises BackendError if failures are errors."""
     if _device._failure is not None:  # only where failures are errors: an import is tried again
         raise _device._failure
-    error = _attempt(_check_name_is_free)
-    if error is None:
-        answers = _accelerators()
-        error = _attempt(_register) or _attempt(_open_library)
-        if error is not None:
-            importlib.import_module("torch_kite._absent").install(answers)
+    answers = _accelerators()
+    taken = _attempt(_check_name_is_free)
+    error = taken or _attempt(_register) or _attempt(_open_library)
     if error is not None:
-        _device._failure = _explained(error)
-        _report(_device._failure)
-        return _device._failure
+        explained = _explained(error)
+        _device._failure = explained
+        worse = None if taken else _attempt(_stand_aside, answers)
+        if worse is not None:
+            explained.args = (f"{explained}\nnote: PyTorch may name the device: {worse!r}",)
+        _report(explained, error.__cause__ if explained is error else error)
+        return explained
     for name in _build.IMPORTS:
-        wrong = _attempt(_publish, name)
-        if wrong is not None:
-            text = f"{_TITLE} cannot import {name}: {type(wrong).__name__}: {wrong}"
-            explained = BackendError(text)
-            explained.__cause__ = wrong
-            _report(explained)
+        publish(name)
     return None
 
 

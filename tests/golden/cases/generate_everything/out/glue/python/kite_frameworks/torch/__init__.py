@@ -7,6 +7,8 @@ import importlib
 import os
 import sys
 
+from ._gate import open_to_others
+
 __all__ = ["__version__", "is_loaded"]
 __version__ = "1!2.0rc1.post3.dev4"
 
@@ -30,12 +32,13 @@ def _autoload() -> None:
     """
     global is_loaded
     if not is_loaded:
-        is_loaded = importlib.import_module("kite_frameworks.torch._loader").failure is None
+        loader = importlib.import_module("kite_frameworks.torch._loader")
+        is_loaded = getattr(loader, "failure", None) is None
         sys.modules["kite_frameworks"].is_loaded = is_loaded
 
 
-# Last, for `import kite_frameworks.torch` before `import torch`: PyTorch then calls `_autoload` while this
-# module is half made, and what it needs stands above.
-import torch  # noqa: E402,F401
+# Last: PyTorch calls `_autoload` at the end of this, while this module is half made.
+with open_to_others(__name__):
+    import torch  # noqa: F401
 
 _autoload()
