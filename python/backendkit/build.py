@@ -24,13 +24,14 @@ from typing import Any
 from setuptools import Command, Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 from setuptools.errors import ExecError, SetupError
 
 import backendkit
 
 __all__ = ["setup_backend"]
 
-# What never belongs into an sdist: results and caches. Names that start with a dot are left out too.
+# What never belongs into an sdist, beside names that start with a dot: results and caches.
 _RESULTS = ("build", "dist", "__pycache__")
 _RESULT_SUFFIXES = (".pyc", ".pyo", ".egg-info")
 # A wheel's files carry this date unless SOURCE_DATE_EPOCH says another: 1980-01-01, the first day
@@ -66,7 +67,12 @@ def setup_backend(**keywords: Any) -> None:
         "distclass": _PlatformDistribution,
         "zip_safe": False,
         "options": {"egg_info": {"egg_base": str(base)}},
-        "cmdclass": {"build_py": _Build, "bdist_wheel": _Wheel, "editable_wheel": _EditableWheel},
+        "cmdclass": {
+            "bdist_wheel": _Wheel,
+            "build_py": _Build,
+            "editable_wheel": _EditableWheel,
+            "sdist": _Sdist,
+        },
     }
     if os.path.isfile("README.md"):
         arguments["long_description"] = Path("README.md").read_text(encoding="utf-8")
@@ -126,8 +132,8 @@ def _torch_folder() -> str:
     if spec is None or spec.origin is None:
         raise SystemExit(
             f"error: found no PyTorch in {sys.executable}\n"
-            "note: a backend is built for the PyTorch that is installed, and an isolated build does "
-            "not see it\n"
+            "note: a backend is built for the PyTorch that is installed, which an isolated build "
+            "does not see\n"
             "help: install the release to build for: `pip install torch==X.Y.Z`\n"
             "help: build without isolation: `pip install --no-build-isolation .`, or "
             "`python -m build --no-isolation`"
@@ -193,6 +199,14 @@ class _Build(build_py):
         return []
 
 
+class _Sdist(sdist):
+    """`sdist`: the sources alone, without the metadata that setuptools keeps in build/."""
+
+    def make_distribution(self) -> None:
+        self.filelist.exclude_pattern(None, prefix="build")
+        super().make_distribution()
+
+
 class _PlatformDistribution(Distribution):
     """Holds a library for one platform, which setuptools did not compile."""
 
@@ -246,5 +260,6 @@ def _leave_to(source: Path, package: Path) -> None:
         copy = package / path.relative_to(source)
         if path.is_file() and copy.is_file():
             copy.unlink()
-    text = f'"""Where the Python files are that are edited, not built."""\n\nSOURCE = {str(source)!r}\n'
+    says = "Where the Python files are that are edited, not built."
+    text = f'"""{says}"""\n\nSOURCE = {str(source)!r}\n'
     (package / "_editable.py").write_text(text, encoding="utf-8")
