@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <exception>
+#include <new>
+#include <string>
 
 #include <c10/core/Allocator.h>
 
@@ -10,9 +13,9 @@
 
 namespace backendkit {
 
-/// c10::Allocator over `Runtime::allocate`: each tensor has a block of the driver's own, on the device
-/// that is current when it is made. Throws torch.OutOfMemoryError when there is none. Thread-safe as
-/// far as the Runtime is.
+/// c10::Allocator over `Runtime::allocate`: each tensor has a block of the driver's own, on the
+/// device that is current when it is made. Throws torch.OutOfMemoryError when there is none.
+/// Thread-safe as far as the Runtime is.
 template <class Runtime>
 class Allocator final : public c10::Allocator {
  public:
@@ -21,7 +24,12 @@ class Allocator final : public c10::Allocator {
     const c10::Device where(kDeviceType, static_cast<c10::DeviceIndex>(device));
     if (bytes == 0) return {nullptr, nullptr, &free_block, where};
     Devices<Runtime>::use();
-    void* pointer = Runtime::allocate(bytes, device);
+    void* pointer = nullptr;
+    try {
+      pointer = Runtime::allocate(bytes, device);
+    } catch (const std::bad_alloc&) {
+      out_of_memory(bytes, device);
+    }
     if (pointer == nullptr) out_of_memory(bytes, device);
     return {pointer, new Block{pointer, bytes, device}, &free_block, where};
   }
@@ -56,10 +64,20 @@ class Allocator final : public c10::Allocator {
 
   [[noreturn]] static void out_of_memory(std::size_t bytes, int device) {
     const std::string name = c10::DeviceTypeName(kDeviceType, true);
-    constexpr double kMib = 1024.0 * 1024.0;
     TORCH_CHECK_WITH(OutOfMemoryError, false, name, " out of memory. Tried to allocate ",
-                     static_cast<double>(bytes) / kMib, " MiB on ", name, ":", device);
+                     readable(bytes), " on ", name, ":", device);
     std::terminate();
+  }
+
+  static std::string readable(std::size_t bytes) {
+    constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) return std::to_string(bytes) + " bytes";
+    double value = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    for (; value >= 1024; value /= 1024) ++unit;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f %s", value, kUnits[unit]);
+    return text;
   }
 };
 

@@ -11,10 +11,10 @@
 
 namespace backendkit {
 
-/// Copies between tensors, at least one of which is on the device: any dtypes, shapes that broadcast,
-/// any strides, conjugate and negative views, the same device or two. One driver copy where the bytes
-/// can go as they are; else the memory that a tensor spans goes to the host and PyTorch's CPU copy
-/// does the rest.
+/// Copies between tensors, at least one of which is on the device: any dtypes, shapes that
+/// broadcast, any strides, conjugate and negative views, the same device or two. One driver copy
+/// where the bytes can go as they are; else the memory that a tensor spans goes to the host and
+/// PyTorch's CPU copy does the rest.
 template <class Runtime>
 class Copier {
  public:
@@ -81,8 +81,8 @@ class Copier {
   /// A CPU tensor over memory of its own, with the strides and the bits of `tensor`; its values are
   /// there too if `filled`.
   static at::Tensor on_host(const at::Tensor& tensor, bool filled) {
-    at::Tensor host = at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(),
-                                                    tensor.scalar_type());
+    at::Tensor host =
+        at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());
     if (filled) {
       move(host.mutable_data_ptr(), host.device(), tensor.const_data_ptr(), tensor.device(),
            span_of(tensor));

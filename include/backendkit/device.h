@@ -17,8 +17,8 @@ namespace backendkit {
 
 constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
 
-/// The devices of a Runtime, as PyTorch counts them, with PyTorch's errors for an index out of range.
-/// Nothing here touches the driver before a device is used.
+/// The devices of a Runtime, as PyTorch counts them, with PyTorch's errors for an index out of
+/// range. Nothing here touches the driver before a device is used.
 template <class Runtime>
 class Devices {
  public:
@@ -38,7 +38,8 @@ class Devices {
                 ".device_count() is 0");
     TORCH_CHECK(index >= 0 && index < known, "device index ", static_cast<int>(index),
                 " is out of range: there ", known == 1 ? "is 1 " : "are ",
-                known == 1 ? "" : std::to_string(known) + " ", name, known == 1 ? " device" : " devices");
+                known == 1 ? "" : std::to_string(known) + " ", name,
+                known == 1 ? " device" : " devices");
     return index;
   }
 
@@ -90,10 +91,14 @@ class Devices {
                 "start method");
   }
 
-  static bool used() { return used_; }
+  static bool used() {
+    return used_;
+  }
 
   /// Whether this process is a child, by fork, of one that used the device.
-  static bool forked() { return forked_; }
+  static bool forked() {
+    return forked_;
+  }
 
  private:
   inline static std::atomic<bool> used_{false};

@@ -17,11 +17,13 @@ class Fallbacks {
   static void cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const auto& arguments = op.schema().arguments();
     const std::size_t first = stack->size() - arguments.size();
+    check_one_device(*stack, first);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (!takes_generator(arguments[i])) continue;
       c10::IValue& value = (*stack)[first + i];
-      value = value.isNone() ? as_generator(default_generator<Runtime>(device_of(*stack, first))).cpu()
-                             : as_generator(value.toGenerator()).cpu();
+      value = value.isNone()
+                  ? as_generator(default_generator<Runtime>(device_of(*stack, first))).cpu()
+                  : as_generator(value.toGenerator()).cpu();
     }
     at::native::cpu_fallback(op, stack);
   }
@@ -37,6 +39,21 @@ class Fallbacks {
   }
 
  private:
+  /// Throws, as PyTorch does, for tensors on two devices; the CPU would not see that they are.
+  static void check_one_device(const torch::jit::Stack& stack, std::size_t first) {
+    std::optional<c10::Device> device;
+    for (std::size_t i = first; i < stack.size(); ++i) {
+      if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+      const c10::Device one = stack[i].toTensor().device();
+      if (one.type() != kDeviceType) continue;
+      TORCH_CHECK(device.value_or(one) == one,
+                  "Expected all tensors to be on the same device, but "
+                  "found at least two devices, ",
+                  *device, " and ", one, "!");
+      device = one;
+    }
+  }
+
   static bool takes_generator(const c10::Argument& argument) {
     const auto& type = argument.type();
     return type->kind() == c10::TypeKind::GeneratorType ||

@@ -27,8 +27,12 @@ class Generator final : public c10::GeneratorImpl {
   void set_current_seed(std::uint64_t seed) override { cpu_.set_current_seed(seed); }
   std::uint64_t current_seed() const override { return cpu_.current_seed(); }
   std::uint64_t seed() override { return cpu_.seed(); }
-  void set_offset(std::uint64_t offset) override { cpu_.set_offset(offset); }
-  std::uint64_t get_offset() const override { return cpu_.get_offset(); }
+
+  /// Its numbers have no offset but where its state stands. Pickling asks for one all the same.
+  void set_offset(std::uint64_t offset) override {
+    TORCH_CHECK(offset == 0, "a generator of ", device(), " has no offset to set: use its state");
+  }
+  std::uint64_t get_offset() const override { return 0; }
 
   void set_state(const c10::TensorImpl& state) override {
     cpu_.unsafeGetGeneratorImpl()->set_state(state);
@@ -44,8 +48,8 @@ class Generator final : public c10::GeneratorImpl {
   at::Generator cpu_;
 };
 
-/// The default generator of a device, made on first use and seeded as a fresh process of PyTorch is.
-/// Throws for an index out of range. The reference stays valid.
+/// The default generator of a device, made on first use and seeded as a fresh process of PyTorch
+/// is. Throws for an index out of range. The reference stays valid.
 template <class Runtime>
 const at::Generator& default_generator(c10::DeviceIndex index) {
   static std::mutex mutex;

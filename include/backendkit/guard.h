@@ -37,7 +37,8 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   c10::Stream getDefaultStream(c10::Device device) const noexcept override {
-    const c10::DeviceIndex index = device.has_index() ? device.index() : Devices<Runtime>::current();
+    const c10::DeviceIndex index =
+        device.has_index() ? device.index() : Devices<Runtime>::current();
     return c10::Stream(c10::Stream::DEFAULT, c10::Device(kDeviceType, index));
   }
 
@@ -74,8 +75,10 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
 
  private:
   [[noreturn]] static void missing(const char* function) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "this backend has no streams and no timing: its Runtime does "
-                                "not implement `", function, "`");
+    TORCH_CHECK_NOT_IMPLEMENTED(false,
+                                "this backend has no streams and no timing: its Runtime does "
+                                "not implement `",
+                                function, "`");
     std::abort();
   }
 };

@@ -5,8 +5,8 @@
 
 namespace backendkit {
 
-/// Whether [operators.kernels] of the description names an operator, such as "add.out". The generated
-/// register_kernels.cpp defines it.
+/// Whether [operators.kernels] of the description names an operator, such as "add.out". The
+/// generated register_kernels.cpp defines it.
 bool has_kernel(std::string_view op);
 
 }  // namespace backendkit

@@ -22,8 +22,9 @@ void resize_storage(c10::StorageImpl* storage, std::size_t bytes) {
   Devices<Runtime>::set(before);
 }
 
-/// at::PrivateUse1HooksInterface and at::AcceleratorHooksInterface: what PyTorch's generic code asks a
-/// backend. Functions without `override` are not virtual in every release; see torch_version.h.
+/// at::PrivateUse1HooksInterface and at::AcceleratorHooksInterface: what PyTorch's generic code
+/// asks a backend. Functions without `override` are not virtual in every release; see
+/// torch_version.h.
 template <class Runtime>
 class Hooks final : public at::PrivateUse1HooksInterface {
  public:
@@ -58,7 +59,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool isPinnedPtr(const void*) const override { return false; }
 
   c10::Allocator* getPinnedMemoryAllocator() const override {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "this backend has no pinned memory: its Runtime does not "
+    TORCH_CHECK_NOT_IMPLEMENTED(false,
+                                "this backend has no pinned memory: its Runtime does not "
                                 "implement `allocate_host`");
     return nullptr;
   }

@@ -9,7 +9,8 @@
 
 namespace backendkit {
 
-/// Registers one of BackendKit's own implementations, unless the vendor has a kernel for the operator.
+/// Registers one of BackendKit's own implementations, unless the vendor has a kernel for the
+/// operator.
 template <class Function>
 void register_unless_own(torch::Library& aten, const char* op, Function&& function) {
   if (!has_kernel(op)) aten.impl(op, std::forward<Function>(function));

@@ -12,9 +12,9 @@ enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
 /// A stream of the vendor's driver, as it is passed through PyTorch; null is the default stream.
 using StreamHandle = void*;
 
-// The required functions of a vendor's Runtime, one concept each. All are static. Devices are numbered
-// from 0; every function but `device_count` may throw, and what it throws becomes the error that the
-// Python user sees.
+// The required functions of a vendor's Runtime, one concept each. All are static. Devices are
+// numbered from 0; every function but `device_count` may throw, and what it throws becomes the
+// error that the Python user sees.
 
 /// `int device_count()`: how many devices there are. 0 when there is no driver; never throws.
 template <class Runtime>
@@ -41,8 +41,8 @@ concept HasAllocate = requires(std::size_t bytes, int device) {
   { Runtime::allocate(bytes, device) } -> std::same_as<void*>;
 };
 
-/// `void deallocate(void* pointer, std::size_t bytes, int device)`: gives back what `allocate` gave for
-/// as many bytes. Does not throw.
+/// `void deallocate(void* pointer, std::size_t bytes, int device)`: gives back what `allocate` gave
+/// for as many bytes. Does not throw.
 template <class Runtime>
 concept HasDeallocate = requires(void* pointer, std::size_t bytes, int device) {
   { Runtime::deallocate(pointer, bytes, device) } -> std::same_as<void>;
@@ -63,7 +63,8 @@ concept HasSynchronize = requires(int device) {
   { Runtime::synchronize(device) } -> std::same_as<void>;
 };
 
-/// Fails to compile, with the signature that is expected, for a Runtime without a required function.
+/// Fails to compile, with the signature that is expected, for a Runtime without a required
+/// function.
 template <class Runtime>
 constexpr bool check_runtime() {
   static_assert(HasDeviceCount<Runtime>, "Runtime needs: static int device_count()");
@@ -71,8 +72,9 @@ constexpr bool check_runtime() {
   static_assert(HasSetDevice<Runtime>, "Runtime needs: static void set_device(int device)");
   static_assert(HasAllocate<Runtime>,
                 "Runtime needs: static void* allocate(std::size_t bytes, int device)");
-  static_assert(HasDeallocate<Runtime>,
-                "Runtime needs: static void deallocate(void* pointer, std::size_t bytes, int device)");
+  static_assert(
+      HasDeallocate<Runtime>,
+      "Runtime needs: static void deallocate(void* pointer, std::size_t bytes, int device)");
   static_assert(HasCopy<Runtime>,
                 "Runtime needs: static void copy(void* dst, const void* src, std::size_t bytes, "
                 "backendkit::CopyKind kind, backendkit::StreamHandle stream)");

@@ -19,7 +19,8 @@
 
 namespace backendkit {
 
-/// The operators that cannot go to the CPU: they make tensors, or give the same memory another shape.
+/// The operators that cannot go to the CPU: they make tensors, or give the same memory another
+/// shape.
 template <class Runtime>
 class TensorOperators {
  public:
@@ -36,7 +37,8 @@ class TensorOperators {
   static at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
                                   std::optional<at::ScalarType> dtype,
                                   std::optional<at::Layout> layout,
-                                  std::optional<at::Device> device, std::optional<bool> pin_memory) {
+                                  std::optional<at::Device> device,
+                                  std::optional<bool> pin_memory) {
     check_options(layout, pin_memory);
     const c10::DeviceGuard guard(place(device));
     return at::detail::empty_strided_generic(size, stride, &Allocator<Runtime>::instance(), kKeys,
@@ -83,8 +85,8 @@ class TensorOperators {
 
   static at::Tensor& set_source_storage(at::Tensor& self, at::Storage storage) {
     const auto bytes = static_cast<std::int64_t>(storage.nbytes());
-    return set_storage(self, std::move(storage), 0, {bytes / static_cast<std::int64_t>(self.itemsize())},
-                       {});
+    return set_storage(self, std::move(storage), 0,
+                       {bytes / static_cast<std::int64_t>(self.itemsize())}, {});
   }
 
   static at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
@@ -113,6 +115,12 @@ class TensorOperators {
     return Copier<Runtime>::copy(self, dst, false);
   }
 
+  /// Work on the only stream that there is, the default one, is done when a call returns.
+  static void record_stream(at::Tensor& self, at::Stream stream) {
+    TORCH_CHECK(stream.device_type() == kDeviceType, "record_stream: a tensor on ", self.device(),
+                " is not used by a stream of ", stream.device());
+  }
+
   static at::Tensor as_strided(const at::Tensor& self, c10::IntArrayRef size,
                                c10::IntArrayRef stride, std::optional<std::int64_t> offset) {
     return at::native::as_strided_tensorimpl(self, size, stride, offset);
@@ -138,6 +146,7 @@ class TensorOperators {
     register_unless_own(aten, "_local_scalar_dense", &item);
     register_unless_own(aten, "_copy_from", &Copier<Runtime>::copy);
     register_unless_own(aten, "_copy_from_and_resize", &copy_and_resize);
+    register_unless_own(aten, "record_stream", &record_stream);
     register_unless_own(aten, "as_strided", &as_strided);
     register_unless_own(aten, "view", &view);
     register_unless_own(aten, "_reshape_alias", &reshape_alias);
@@ -155,8 +164,8 @@ class TensorOperators {
   }
 
   static void check_options(std::optional<at::Layout> layout, std::optional<bool> pin_memory) {
-    TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "only strided tensors can be made on ",
-                c10::DeviceTypeName(kDeviceType, true));
+    TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided,
+                "only strided tensors can be made on ", c10::DeviceTypeName(kDeviceType, true));
     TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
   }
 

@@ -4,8 +4,8 @@
 // What differs between PyTorch releases; no other header asks for a version.
 //
 // A function of the guard and the hooks that older releases lack has no `override`: where PyTorch
-// declares it virtual it overrides all the same. A function that older releases declare `noexcept` is
-// `noexcept` for all.
+// declares it virtual it overrides all the same. A function that older releases declare `noexcept`
+// is `noexcept` for all.
 
 #include <ATen/core/Generator.h>
 #include <torch/version.h>

@@ -4,8 +4,18 @@
 import pytest
 import torch
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8,
-          torch.int64, torch.bool, torch.complex64, torch.complex128]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int8,
+    torch.uint8,
+    torch.int64,
+    torch.bool,
+    torch.complex64,
+    torch.complex128,
+]
 
 # How a view is made of a 4 x 6 tensor.
 VIEWS = {
@@ -70,8 +80,9 @@ def test_from_the_device_into_a_view_on_the_cpu(device, view):
 
 
 @pytest.mark.parametrize("to", DTYPES, ids=str)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64],
-                         ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.int64, torch.bool, torch.complex64], ids=str
+)
 def test_dtypes_are_converted(device, dtype, to):
     if dtype.is_complex and not to.is_complex:
         dtype = torch.float64

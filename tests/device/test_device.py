@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices, the current one, random numbers, and errors that say what is missing."""
 
+import pickle
 import threading
 
 import pytest
@@ -209,3 +210,11 @@ def test_autocast(name, device):
         result = left @ left
     assert result.device == device
     torch.testing.assert_close(result.cpu().float(), left.cpu() @ left.cpu(), rtol=1e-2, atol=1e-2)
+
+
+def test_a_generator_survives_pickling(name):
+    generator = torch.Generator(device=f"{name}:1").manual_seed(9)
+    twin = pickle.loads(pickle.dumps(generator))
+    assert twin.device == generator.device
+    assert twin.initial_seed() == 9
+    assert torch.equal(twin.get_state(), generator.get_state())

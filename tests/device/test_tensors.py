@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 import torch
+from torch.nn.functional import mse_loss
 
 
 @pytest.mark.parametrize("make", [torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn])
@@ -184,10 +185,20 @@ def test_pickle_and_deepcopy(device):
 
 
 def test_out_of_memory_is_pytorch_s_error(device):
-    with pytest.raises(torch.OutOfMemoryError, match="out of memory. Tried to allocate"):
+    with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 4\.00 EiB on \w+:0"):
         torch.empty(1 << 60, device=device)
 
 
 def test_operands_on_two_devices_are_refused(device, other):
-    with pytest.raises(RuntimeError, match="device"):
-        torch.ones(2, device=device) + torch.ones(2, device=other)
+    here, there = torch.ones(2, 2, device=device), torch.ones(2, 2, device=other)
+    for operate in (torch.add, torch.mm, torch.cdist, mse_loss):
+        with pytest.raises(RuntimeError, match="at least two devices"):
+            operate(here, there)
+    with pytest.raises(RuntimeError, match="two devices"):
+        torch.mm(here, here, out=there)
+
+
+def test_a_tensor_can_be_recorded_on_the_only_stream(device):
+    tensor = torch.ones(2, device=device)
+    tensor.record_stream(torch.accelerator.current_stream())
+    assert tensor.cpu().tolist() == [1.0, 1.0]

@@ -92,7 +92,9 @@ def test_optimizers_train_as_on_the_cpu(device, optimizer):
     assert histories[1] == pytest.approx(histories[0], rel=1e-4)
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss"])
+@pytest.mark.parametrize(
+    "loss", ["cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss"]
+)
 def test_losses(device, loss):
     torch.manual_seed(0)
     logits = torch.randn(6, 5)
@@ -190,13 +192,31 @@ def test_sorting_and_reductions(device):
     torch.testing.assert_close(there.var(dim=0).cpu(), values.var(dim=0))
     assert there.argmax().item() == values.argmax().item()
     assert torch.equal(there.cumsum(0).cpu(), values.cumsum(0))
-    torch.testing.assert_close(torch.linalg.inv(there[:, :4]).cpu(), torch.linalg.inv(values[:, :4]),
-                               rtol=1e-3, atol=1e-3)
+    inverse = torch.linalg.inv(values[:, :4])
+    torch.testing.assert_close(torch.linalg.inv(there[:, :4]).cpu(), inverse, rtol=1e-3, atol=1e-3)
 
 
-def test_recurrent_networks(device):
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True}], ids=str
+)
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_recurrent_networks(device, kind, options):
     torch.manual_seed(0)
-    here = nn.RNN(4, 3)
+    here = kind(4, 3, **options)
     there = copy.deepcopy(here).to(device)
     inputs = torch.randn(5, 2, 4)
-    torch.testing.assert_close(there(inputs.to(device))[0].cpu(), here(inputs)[0])
+    results = []
+    for network, place in ((here, "cpu"), (there, device)):
+        values = inputs.clone().to(place).requires_grad_()
+        output, state = network(values)
+        last = state[1] if kind is nn.LSTM else state
+        (output.square().sum() + last.sum()).backward()
+        results.append([output, last, values.grad] + [one.grad for one in network.parameters()])
+    for expected, actual in zip(*results):
+        torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", [nn.MSELoss(), nn.SmoothL1Loss()], ids=["mse", "smooth l1"])
+@pytest.mark.filterwarnings("error")
+def test_a_loss_does_not_warn(device, loss):
+    assert loss(torch.ones(3, 2, device=device), torch.zeros(3, 2, device=device)).shape == ()
