@@ -24,7 +24,7 @@ endmacro()
 
 function(_backendkit_keywords_text keywords variable)
   list(JOIN keywords ", " text)
-  set(${variable} "\n\nThe keywords are ${text}." PARENT_SCOPE)
+  set(${variable} "\nThe keywords are ${text}." PARENT_SCOPE)
 endfunction()
 
 function(_backendkit_judge function keywords leftovers missing)

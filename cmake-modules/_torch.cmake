@@ -16,11 +16,11 @@ function(_backendkit_find_torch function)
   find_package(Python COMPONENTS Interpreter QUIET)
   if(NOT Python_Interpreter_FOUND)
     _backendkit_fail(${function}
-                     "needs a Python interpreter.\n\nPass -DPython_EXECUTABLE=<path>.")
+                     "needs a Python interpreter.\nPass -DPython_EXECUTABLE=<path>.")
   endif()
   _backendkit_torch_folder(${Python_EXECUTABLE} folder)
   if(NOT folder)
-    string(CONCAT text "found no PyTorch in ${Python_EXECUTABLE}.\n\nInstall it there:\n\n"
+    string(CONCAT text "found no PyTorch in ${Python_EXECUTABLE}.\nInstall it there:\n"
                   "  ${Python_EXECUTABLE} -m pip install torch")
     _backendkit_fail(${function} "${text}")
   endif()

@@ -73,7 +73,7 @@ function(_backendkit_require_sources)
     list(LENGTH near count)
     set(hint "")
     if(count EQUAL 1)
-      set(hint "\n\nDid you mean '${near}'?")
+      set(hint "\nDid you mean '${near}'?")
     endif()
     string(CONCAT text "SOURCES names '${source}', which does not exist in "
                   "${CMAKE_CURRENT_SOURCE_DIR}.${hint}")
@@ -87,7 +87,7 @@ function(_backendkit_refuse_clashes generated own)
   foreach(file IN LISTS files)
     if("${generated}/${file}" IN_LIST ARGN)
       get_filename_component(package ${own} NAME)
-      string(CONCAT text "'${package}/${file}' has the name of a generated file.\n\n"
+      string(CONCAT text "'${package}/${file}' has the name of a generated file.\n"
                     "Put your Python in another file and name it in 'imports' of the description.")
       _backendkit_fail(add_torch_backend "${text}")
     endif()
@@ -150,7 +150,7 @@ function(add_torch_backend target)
     get_filename_component(description ${arg_DESCRIPTION} ABSOLUTE)
   endif()
   if(NOT EXISTS ${description})
-    string(CONCAT text "found no description at\n\n  ${description}\n\n"
+    string(CONCAT text "found no description at\n  ${description}\n"
                   "Create one with 'backendgen new', or name it with DESCRIPTION.")
     _backendkit_fail(add_torch_backend "${text}")
   endif()
