@@ -186,7 +186,7 @@ int run(const std::vector<std::string>& words, Context& context) {
     context.console.data("backendgen " BACKENDGEN_VERSION "\n");
     return kDone;
   }
-  if (name.empty() || name == "-h" || name == "--help" || (name == "help" && rest.empty())) {
+  if (place == words.size() || name == "-h" || name == "--help" || (name == "help" && rest.empty())) {
     context.console.data(overview());
     return kDone;
   }

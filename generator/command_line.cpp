@@ -113,7 +113,11 @@ std::optional<Arguments> parse(const CommandSpec& spec, const std::vector<std::s
 
   for (const OptionSpec& option : known) {
     const auto found = arguments.values.find(option.name);
-    if (found == arguments.values.end() || !option.value.empty()) continue;
+    if (found == arguments.values.end()) continue;
+    if (!option.value.empty()) {
+      if (!found->second.empty()) continue;
+      return refuse(spec, console, fmt::format("`{}` needs a value", typed(option)));
+    }
     if (found->second != kSet) {
       return refuse(spec, console, fmt::format("`{}` takes no value", typed(option)));
     }

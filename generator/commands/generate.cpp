@@ -7,6 +7,7 @@
 
 #include "catalog.h"
 #include "load.h"
+#include "read_description.h"
 #include "text_diff.h"
 #include "torch_option.h"
 #include "writer.h"
@@ -18,14 +19,14 @@ namespace fs = std::filesystem;
 namespace {
 
 /// The plan of the glue; reports every problem of the description and of PyTorch together.
-std::optional<Plan> make_plan(const Loaded& loaded, const GenerateOptions& options,
+std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOptions& options,
                               Context& context) {
   Diagnostics problems;
-  const Description& description = loaded.description;
+  const Description description = read_partial_description(opened.source, problems);
   const auto torch = choose_torch(options.torch, context, problems);
   std::optional<Plan> plan;
   if (torch) {
-    check_release(description, *torch, problems);
+    if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
     std::vector<KernelModel> kernels;
     if (!description.kernels.empty()) {
       if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
@@ -35,7 +36,7 @@ std::optional<Plan> make_plan(const Loaded& loaded, const GenerateOptions& optio
     }
     if (!problems.has_errors()) plan = plan_glue(description, *torch, kernels);
   }
-  context.console.report(problems, loaded.source);
+  context.console.report(problems, opened.source);
   return plan;
 }
 
@@ -90,9 +91,9 @@ int refuse_edited(const std::vector<Comparison>& comparisons, const std::string&
 }  // namespace
 
 int run_generate(const GenerateOptions& options, Context& context) {
-  const auto loaded = load(options.description, context);
-  if (!loaded) return kNo;
-  const auto plan = make_plan(*loaded, options, context);
+  const auto opened = open_description(options.description, context);
+  if (!opened) return kNo;
+  const auto plan = make_plan(*opened, options, context);
   if (!plan) return kNo;
   if (options.list) return list(*plan, options.out, context);
 

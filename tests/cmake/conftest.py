@@ -16,10 +16,6 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 
 
-def pytest_addoption(parser):
-    parser.addoption("--update", action="store_true", help="write the messages that are expected")
-
-
 def wanted(name):
     value = os.environ.get(name)
     if not value:

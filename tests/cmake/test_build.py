@@ -47,8 +47,8 @@ def test_symbols_are_hidden(built):
         ["nm", "-DC", "--defined-only", str(built.build / "libtorch_foo.so")],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert "foo::Runtime" not in text
-    assert "backendkit::" not in text
+    names = [line.split(maxsplit=2)[2] for line in text.splitlines()]
+    assert [name for name in names if name.startswith(("foo::", "backendkit::"))] == []
 
 
 def test_nothing_is_built_twice(built):
@@ -81,7 +81,8 @@ def test_a_second_run_of_cmake_changes_nothing(built):
 def test_the_smoke_test_runs(built):
     result = built.run("ctest", "--test-dir", built.build, "-L", "backendkit")
     assert result.returncode == 0, result.stdout
-    assert "100% tests passed, 0 tests failed out of 2" in result.stdout
+    assert "100% tests passed" in result.stdout
+    assert "out of 2" in result.stdout
 
 
 def test_the_wheel_target(built):

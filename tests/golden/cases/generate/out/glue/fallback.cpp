@@ -4,7 +4,6 @@
 
 #include <backendkit/fallback.h>
 #include <backendkit/host_operators.h>
-#include <backendkit/recurrent.h>
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(
@@ -13,8 +12,6 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   backendkit::HostOperators::register_all(library);
-  backendkit::RecurrentCells::register_all(library);
-  backendkit::Fallbacks<::kite::Runtime>::register_losses(library);
 }
 
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples build, install and run, and are what they say they are."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Environment, run
+
+EXAMPLES = ROOT / "examples"
+
+
+def files(folder: Path) -> dict[str, str]:
+    ignored = {"build", "dist", "__pycache__"}
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*")
+        if path.is_file() and not ignored & set(path.relative_to(folder).parts)
+    }
+
+
+def test_minimal_is_what_new_writes_and_two_kernels(builder: Environment, tools: Path) -> None:
+    folder = builder.python.parents[2]
+    run(tools.parent / "backendgen", "new", "minimal", "--name", "foo", cwd=folder)
+    written, example = files(folder / "minimal"), files(EXAMPLES / "minimal")
+    assert set(example) - set(written) == {"tests/test_kernels.py"}
+    assert set(written) - set(example) == set()
+    different = {name for name in written if written[name] != example[name]}
+    assert different == {"backend.toml", "csrc/kernels.cpp"}
+
+    def head(text: str) -> str:
+        return text[: text.index("[operators.kernels]")]
+
+    assert head(written["backend.toml"]) == head(example["backend.toml"])
+    added = example["backend.toml"].splitlines()
+    assert [line for line in added if line.endswith(('"foo::relu"', '"foo::mm"'))] == [
+        '"relu" = "foo::relu"',
+        '"mm" = "foo::mm"',
+    ]
+
+
+def test_minimal_passes_its_own_tests(
+    project: Path, wheel: Path, environment: Environment, tmp_path: Path
+) -> None:
+    environment.pip("install", wheel, cwd=tmp_path)
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", project]
+    text = run(environment.python, *command, cwd=tmp_path, PYTHONDONTWRITEBYTECODE="1").stdout
+    assert re.search(r"^\d+ passed", text, flags=re.M)
+
+
+@pytest.fixture(scope="module")
+def vendor(
+    tools: Path, base: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Environment, str]:
+    """examples/vendor_library after the commands of its README, with what they printed."""
+    folder = tmp_path_factory.mktemp("vendor") / "vendor_library"
+    shutil.copytree(EXAMPLES / "vendor_library", folder, ignore=shutil.ignore_patterns("build"))
+    environment = Environment(folder.parent / "environment", base, tools)
+    (script,) = re.findall(r"^```sh\n(.*?)^```$", (folder / "README.md").read_text(), re.M | re.S)
+    path = f"{environment.programs}:{base.parent}:/usr/bin:/bin"
+    return folder, environment, run("bash", "-euc", script, cwd=folder, PATH=path).stdout
+
+
+def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) -> None:
+    folder, _, text = vendor
+    assert "tensor([2., 2.], device='foo:0')" in text
+    assert re.search(r"^=+ \d+ passed", text, flags=re.M)
+    (wheel,) = (folder / "build" / "backend" / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert [name for name in names if name.endswith(".so")] == [
+        f"foo_frameworks/lib/{minor}/libfoo_frameworks.so"
+    ]
+    modules = ("__init__", "_absent", "_build", "_device", "_gate", "_loader", "tools")
+    assert {name for name in names if name.startswith("foo_frameworks/torch/")} == {
+        f"foo_frameworks/torch/{name}.py" for name in modules
+    }
+    assert {"foo_frameworks/__init__.py", "foo_frameworks/py.typed"} < set(names)
+
+
+def test_a_missing_driver_library_is_one_warning(
+    vendor: tuple[Path, Environment, str], tmp_path: Path
+) -> None:
+    _, environment, _ = vendor
+    code = "import torch; print(torch.ones(1).item(), torch.foo.is_available())"
+    text = environment.says(code, tmp_path, LD_LIBRARY_PATH="")
+    assert text.splitlines()[-1] == "1.0 False"
+    assert text.count("Warning") == 1
+    assert "libfoodriver.so.1" in text
+    use = "import torch\ntry: torch.ones(1, device='foo')\nexcept RuntimeError as e: print('E', e)"
+    last = environment.says(use, tmp_path, LD_LIBRARY_PATH="").split("\nE ")[1]
+    assert "libfoodriver.so.1" in last
+
+
+def test_a_driver_without_devices_is_no_warning(
+    vendor: tuple[Path, Environment, str], tmp_path: Path
+) -> None:
+    folder, environment, _ = vendor
+    libraries = f"{folder}/build/prefix/lib:{folder}/build/prefix/lib64"
+    code = "import torch; print(torch.foo.device_count(), torch.foo.is_available())"
+    text = environment.says(code, tmp_path, LD_LIBRARY_PATH=libraries, FOO_DEVICES="0")
+    assert text == "0 False"
