@@ -31,6 +31,13 @@ def other(name):
     return torch.device(f"{name}:1")
 
 
+@pytest.fixture
+def stream():
+    """The only stream of the first device; torch.accelerator would give it, where there is one."""
+    private_use_one = 20
+    return torch.Stream(stream_id=0, device_index=0, device_type=private_use_one)
+
+
 @pytest.fixture(autouse=True)
 def on_the_first_device(module):
     module.set_device(0)

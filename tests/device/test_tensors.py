@@ -198,9 +198,7 @@ def test_operands_on_two_devices_are_refused(device, other):
         torch.mm(here, here, out=there)
 
 
-def test_a_tensor_can_be_recorded_on_the_only_stream(device):
+def test_a_tensor_can_be_recorded_on_the_only_stream(device, stream):
     tensor = torch.ones(2, device=device)
-    private_use_one = 20
-    stream = torch.Stream(stream_id=0, device_index=0, device_type=private_use_one)
     tensor.record_stream(stream)
     assert tensor.cpu().tolist() == [1.0, 1.0]
