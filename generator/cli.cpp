@@ -64,7 +64,8 @@ const std::vector<Registered>& commands() {
          kPython,
          {"no-smoke", "", "do not import the result"}}},
        [](const Arguments& a, Context& context) {
-         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke")}, context);
+         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke")},
+                          context);
        }},
       {{"ci",
         {"SERVICE", "[DESCRIPTION]"},
@@ -135,9 +136,9 @@ int refuse_command(Context& context, const std::string& name) {
   std::vector<std::string> names;
   for (const Registered& entry : commands()) names.push_back(entry.spec.name);
   const auto near = nearest(name, names);
-  return refuse(context, fmt::format("unknown command `{}`", name),
-                near ? fmt::format("did you mean `{}`?", *near)
-                     : "`backendgen --help` lists the commands");
+  return refuse(
+      context, fmt::format("unknown command `{}`", name),
+      near ? fmt::format("did you mean `{}`?", *near) : "`backendgen --help` lists the commands");
 }
 
 /// Takes -C and --color into account; false when one of them is wrong.
@@ -165,8 +166,8 @@ std::size_t command_place(const std::vector<std::string>& words) {
   std::size_t place = 0;
   while (place < words.size() && words[place].size() > 1 && words[place].front() == '-') {
     const bool takes_value = words[place] == "-C" || words[place] == "--color";
-    const bool known = takes_value || words[place].starts_with("--color=") ||
-                       words[place].starts_with("-C");
+    const bool known =
+        takes_value || words[place].starts_with("--color=") || words[place].starts_with("-C");
     if (!known) break;
     place += takes_value ? 2 : 1;
   }
@@ -186,7 +187,8 @@ int run(const std::vector<std::string>& words, Context& context) {
     context.console.data("backendgen " BACKENDGEN_VERSION "\n");
     return kDone;
   }
-  if (place == words.size() || name == "-h" || name == "--help" || (name == "help" && rest.empty())) {
+  if (place == words.size() || name == "-h" || name == "--help" ||
+      (name == "help" && rest.empty())) {
     context.console.data(overview());
     return kDone;
   }

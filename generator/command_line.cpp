@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include <cxxopts.hpp>
 #include <fmt/format.h>
+#include <cxxopts.hpp>
 
 #include "suggest.h"
 
@@ -85,7 +85,8 @@ std::optional<Arguments> parse(const CommandSpec& spec, const std::vector<std::s
   for (const OptionSpec& option : known) {
     const auto value = cxxopts::value<std::string>();
     if (option.value.empty()) value->implicit_value(kSet);
-    const std::string names = option.letter.empty() ? option.name : option.letter + "," + option.name;
+    const std::string names =
+        option.letter.empty() ? option.name : option.letter + "," + option.name;
     options.add_options()(names, option.text, value);
   }
   std::vector<const char*> argv = {"backendgen"};
@@ -128,8 +129,9 @@ std::optional<Arguments> parse(const CommandSpec& spec, const std::vector<std::s
     if (word.size() > 1 && word.front() == '-') return refuse_unknown(spec, console, word);
   }
   if (arguments.positional.size() > spec.positional.size()) {
-    return refuse(spec, console, fmt::format("unexpected argument `{}`",
-                                             arguments.positional[spec.positional.size()]));
+    return refuse(
+        spec, console,
+        fmt::format("unexpected argument `{}`", arguments.positional[spec.positional.size()]));
   }
   if (arguments.positional.size() < spec.positional.size()) {
     const std::string& missing = spec.positional[arguments.positional.size()];

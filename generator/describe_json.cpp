@@ -13,23 +13,22 @@ namespace backendgen {
 namespace {
 
 std::string entry_points_json(const Description& description) {
-  const std::string own =
-      fmt::format("{0} = {0}:_autoload", description.package.value);
+  const std::string own = fmt::format("{0} = {0}:_autoload", description.package.value);
   std::vector<std::string> groups = {fmt::format("\"torch.backends\": [{}]", quote(own))};
   for (const EntryPointGroup& group : description.entry_points) {
     std::vector<std::string> entries;
     for (const EntryPoint& entry : group.entries) {
       entries.push_back(quote(fmt::format("{} = {}", entry.name.value, entry.target.value)));
     }
-    groups.push_back(
-        fmt::format("{}: [{}]", quote(group.name.value), fmt::join(entries, ", ")));
+    groups.push_back(fmt::format("{}: [{}]", quote(group.name.value), fmt::join(entries, ", ")));
   }
   return fmt::format("{{{}}}", fmt::join(groups, ", "));
 }
 
 }  // namespace
 
-std::string describe_json(const Description& description, const std::optional<TorchInstall>& torch) {
+std::string describe_json(const Description& description,
+                          const std::optional<TorchInstall>& torch) {
   std::vector<std::string> members;
   const auto add = [&members](std::string_view key, const std::string& json) {
     members.push_back(fmt::format("  \"{}\": {}", key, json));

@@ -45,8 +45,7 @@ class RealDisk : public Disk {
   Entry look(const std::filesystem::path& path) const override;
   std::optional<std::string> read(const std::filesystem::path& path,
                                   std::string& why) const override;
-  bool write(const std::filesystem::path& path, std::string_view bytes,
-             std::string& why) override;
+  bool write(const std::filesystem::path& path, std::string_view bytes, std::string& why) override;
   bool rename(const std::filesystem::path& from, const std::filesystem::path& to,
               std::string& why) override;
   bool make_folder(const std::filesystem::path& path, std::string& why) override;

@@ -8,8 +8,8 @@
 
 namespace backendgen {
 
-/// How a program ended. `status` is its exit status, 128 + n after signal n, or -1 when it could not
-/// be started; `why` then says why not.
+/// How a program ended. `status` is its exit status, 128 + n after signal n, or -1 when it could
+/// not be started; `why` then says why not.
 struct Outcome {
   int status = -1;
   std::string out;

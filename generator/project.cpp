@@ -22,7 +22,8 @@ std::string python_list(const std::vector<Text>& texts) {
 /// The entry points as a Python dictionary: group → list of "name = target".
 std::string python_entry_points(const Description& description) {
   const std::string& package = description.package.value;
-  std::string text = fmt::format("{{\n    \"torch.backends\": [\"{0} = {0}:_autoload\"],\n", package);
+  std::string text =
+      fmt::format("{{\n    \"torch.backends\": [\"{0} = {0}:_autoload\"],\n", package);
   for (const EntryPointGroup& group : description.entry_points) {
     std::vector<std::string> lines;
     for (const EntryPoint& entry : group.entries) {

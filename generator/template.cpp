@@ -21,8 +21,8 @@ class StrictContext : public km::context<std::string> {
   const km::data* get(const std::string& name) const override {
     const km::data* found = km::context<std::string>::get(name);
     if (found == nullptr) {
-      throw InternalError(fmt::format("template {}:{}: unknown variable `{}`", file_.path,
-                                      line_of(name), name));
+      throw InternalError(
+          fmt::format("template {}:{}: unknown variable `{}`", file_.path, line_of(name), name));
     }
     if (used_ != nullptr) used_->insert(name);
     return found;
@@ -33,8 +33,8 @@ class StrictContext : public km::context<std::string> {
  private:
   std::size_t line_of(const std::string& name) const {
     const std::size_t at = std::min(file_.text.find(name), file_.text.size());
-    return 1 + static_cast<std::size_t>(
-                   std::count(file_.text.begin(), file_.text.begin() + static_cast<long>(at), '\n'));
+    return 1 + static_cast<std::size_t>(std::count(
+                   file_.text.begin(), file_.text.begin() + static_cast<long>(at), '\n'));
   }
 
   const TemplateFile& file_;

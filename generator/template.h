@@ -27,7 +27,8 @@ class InternalError : public std::logic_error {
 };
 
 /// What a template may name. Texts are inserted as they are: whoever fills them has made them safe
-/// for the template's language. A section is shown or not; a list repeats its section for each item.
+/// for the template's language. A section is shown or not; a list repeats its section for each
+/// item.
 struct Values {
   std::map<std::string, std::string> texts;
   std::map<std::string, bool> sections;

@@ -50,7 +50,8 @@ Stamp read_stamp(const fs::path& folder, const Disk& disk) {
 
 std::string print_stamp(const Plan& plan) {
   std::string text = "backendgen " BACKENDGEN_VERSION "\n";
-  for (const PlannedFile& file : plan) text += fmt::format("{}  {}\n", hash_of(file.text), file.path);
+  for (const PlannedFile& file : plan)
+    text += fmt::format("{}  {}\n", hash_of(file.text), file.path);
   return text;
 }
 
@@ -88,8 +89,9 @@ class Transaction {
     return disk_.write(beside(path), bytes, why) || fail("write", path, why);
   }
 
-  /// Renames all, in the order they were written, so that a stamp comes last. A rename within a folder that could just be written to fails only when a folder
-  /// stands in a file's place, which is looked at before the first one.
+  /// Renames all, in the order they were written, so that a stamp comes last. A rename within a
+  /// folder that could just be written to fails only when a folder stands in a file's place, which
+  /// is looked at before the first one.
   bool commit() {
     for (const fs::path& path : waiting_) {
       if (disk_.look(path) == Entry::kFolder) return fail("write", path, "a folder is there");

@@ -33,7 +33,8 @@ inline constexpr const char* kStampName = ".backendgen";
 
 /// Compares a plan with the files in `folder`; without a stamp, any other file of a planned name
 /// counts as edited. Adds an error, and returns nothing, when one can't be read.
-std::optional<std::vector<Comparison>> compare(const Plan& plan, const std::filesystem::path& folder,
+std::optional<std::vector<Comparison>> compare(const Plan& plan,
+                                               const std::filesystem::path& folder,
                                                const Disk& disk, Diagnostics& problems);
 
 /// Brings the folder to the plan: writes every file that differs beside its place, then the stamp,

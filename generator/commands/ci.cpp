@@ -56,14 +56,16 @@ int run_ci(const CiOptions& options, Context& context) {
   }
   for (const std::string& release : releases) {
     if (admits(description.torch_requires.value, *TorchVersion::parse(release))) continue;
-    return refuse(context, fmt::format("`requires` of the description does not admit PyTorch {}", release),
+    return refuse(context,
+                  fmt::format("`requires` of the description does not admit PyTorch {}", release),
                   "name releases it admits: `--torch VERSION,VERSION`");
   }
   std::string command = "backendgen ci " + options.service;
   if (!options.torch.empty()) command += " --torch " + options.torch;
-  context.console.data(fmt::format("# Made by `{}`. To change it, run that again or edit it: it is yours.\n",
-                                   command) +
-                       plan_ci(description, options.service, releases));
+  context.console.data(
+      fmt::format("# Made by `{}`. To change it, run that again or edit it: it is yours.\n",
+                  command) +
+      plan_ci(description, options.service, releases));
   return kDone;
 }
 

@@ -59,12 +59,13 @@ int check(const Plan& plan, const std::vector<Comparison>& comparisons, const st
     const std::string path = (fs::path(out) / one.path).lexically_normal().generic_string();
     const bool planned = i < plan.size();
     Diagnostic problem;
-    problem.message = !planned                       ? fmt::format("{} is not generated any more", path)
+    problem.message = !planned ? fmt::format("{} is not generated any more", path)
                       : one.state == State::kMissing ? fmt::format("{} is missing", path)
                                                      : fmt::format("{} is out of date", path);
     context.console.report(problem);
     if (planned && one.state != State::kMissing) {
-      context.console.data(unified_diff(one.current, plan[i].text, path, "generated from backend.toml"));
+      context.console.data(
+          unified_diff(one.current, plan[i].text, path, "generated from backend.toml"));
     }
     context.console.line("help: " + command);
     return kNo;
@@ -78,9 +79,8 @@ int refuse_edited(const std::vector<Comparison>& comparisons, const std::string&
   for (const Comparison& one : comparisons) {
     if (one.state != State::kEdited) continue;
     Diagnostic problem;
-    problem.message = fmt::format(
-        "{} was edited after it was generated",
-        (fs::path(out) / one.path).lexically_normal().generic_string());
+    problem.message = fmt::format("{} was edited after it was generated",
+                                  (fs::path(out) / one.path).lexically_normal().generic_string());
     problem.notes.push_back("this file is generated; the edit would be lost");
     problem.help.push_back("move the edit to csrc/, or pass `--force`");
     context.console.report(problem);
@@ -105,12 +105,15 @@ int run_generate(const GenerateOptions& options, Context& context) {
     const auto is = [](State state) {
       return [state](const Comparison& one) { return one.state == state; };
     };
-    if (!options.force && std::any_of(comparisons->begin(), comparisons->end(), is(State::kEdited))) {
+    if (!options.force &&
+        std::any_of(comparisons->begin(), comparisons->end(), is(State::kEdited))) {
       return refuse_edited(*comparisons, options.out, context);
     }
     if (write_generated(*plan, *comparisons, folder, context.disk, problems)) {
-      const auto same = std::count_if(comparisons->begin(), comparisons->end(), is(State::kUnchanged));
-      const auto fresh = std::count_if(comparisons->begin(), comparisons->end(), is(State::kMissing));
+      const auto same =
+          std::count_if(comparisons->begin(), comparisons->end(), is(State::kUnchanged));
+      const auto fresh =
+          std::count_if(comparisons->begin(), comparisons->end(), is(State::kMissing));
       const std::size_t changed = comparisons->size() - static_cast<std::size_t>(same + fresh);
       std::string tail;
       if (static_cast<std::size_t>(same) == comparisons->size()) {
@@ -118,8 +121,8 @@ int run_generate(const GenerateOptions& options, Context& context) {
       } else if (static_cast<std::size_t>(fresh) != comparisons->size()) {
         tail = fmt::format(", {} changed", changed + static_cast<std::size_t>(fresh));
       }
-      context.console.status(
-          "Generated", fmt::format("{} files in {}{}", plan->size(), options.out, tail));
+      context.console.status("Generated",
+                             fmt::format("{} files in {}{}", plan->size(), options.out, tail));
       return kDone;
     }
   }

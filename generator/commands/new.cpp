@@ -62,7 +62,8 @@ bool describe(const NewOptions& options, const fs::path& path, Description& desc
   const bool derived = options.name.empty();
   const std::string name = derived ? path.filename().string() : options.name;
   if (const auto complaint = judge_device_name(name)) {
-    return refuse(context, fmt::format("`{}` cannot be a device name: {}", name, complaint->message),
+    return refuse(context,
+                  fmt::format("`{}` cannot be a device name: {}", name, complaint->message),
                   derived ? "pass `--name NAME`" : complaint->help,
                   derived ? "the last part of the path is the device name" : "");
   }
@@ -95,8 +96,9 @@ bool describe(const NewOptions& options, const fs::path& path, Description& desc
 
 /// A path as a shell takes it.
 std::string in_shell(const std::string& path) {
-  const bool plain = path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789_./-+@%,:=") == std::string::npos;
+  const bool plain = path.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_./-+@%,:=") == std::string::npos;
   if (plain && !path.empty() && path.front() != '-') return path;
   std::string quoted = "'";
   for (const char letter : path) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
@@ -141,8 +143,8 @@ int run_new(const NewOptions& options, Context& context) {
   context.console.line("next:");
   if (path != ".") context.console.line("  cd " + in_shell(path.generic_string()));
   context.console.line("  pip install --no-build-isolation -e .");
-  context.console.line(fmt::format(
-      "  python -c \"import torch; print(torch.ones(2, device='{}') + 1)\"", device));
+  context.console.line(
+      fmt::format("  python -c \"import torch; print(torch.ones(2, device='{}') + 1)\"", device));
   return kDone;
 }
 

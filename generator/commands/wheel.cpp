@@ -51,10 +51,10 @@ std::vector<std::string> build_help(const std::string& log, const Description& d
   for (const Kernel& kernel : description.kernels) {
     const std::string reference = fmt::format("undefined reference to `{}(", kernel.function.value);
     if (log.find(reference) == std::string::npos) continue;
-    help.push_back(
-        fmt::format("`{}` is in [operators.kernels] (backend.toml:{}) and needs a definition of `{}` "
-                    "as kernels.h declares it",
-                    kernel.op.value, kernel.op.span.line, kernel.function.value));
+    help.push_back(fmt::format(
+        "`{}` is in [operators.kernels] (backend.toml:{}) and needs a definition of `{}` "
+        "as kernels.h declares it",
+        kernel.op.value, kernel.op.span.line, kernel.function.value));
   }
   return help;
 }
@@ -109,15 +109,20 @@ int verify(const std::string& python, const fs::path& wheel, const Loaded& loade
     const std::size_t tab = std::min(line.find('\t'), line.size());
     const std::string kind = line.substr(0, tab);
     const std::string text = line.substr(std::min(tab + 1, line.size()));
-    if (kind == "error") problem.message = text;
-    else if (kind == "help") problem.help.push_back(text);
-    else if (kind == "note") problem.notes.push_back(text);
-    else context.console.status(kind, text);
+    if (kind == "error")
+      problem.message = text;
+    else if (kind == "help")
+      problem.help.push_back(text);
+    else if (kind == "note")
+      problem.notes.push_back(text);
+    else
+      context.console.status(kind, text);
   }
   if (outcome.status == 0) return kDone;
   if (problem.message.empty()) {
     problem.message = "the wheel could not be verified";
-    for (const std::string& line : lines_of(outcome.err + outcome.why)) problem.notes.push_back(line);
+    for (const std::string& line : lines_of(outcome.err + outcome.why))
+      problem.notes.push_back(line);
   }
   context.console.report(problem);
   return kNo;
@@ -166,13 +171,12 @@ int run_wheel(const WheelOptions& options, Context& context) {
 
   const fs::path project = loaded->folder;
   if (context.disk.look(project / "setup.py") != Entry::kFile) {
-    return refuse(context, fmt::format("{} has no setup.py", shown(project, context)),
-                  {fmt::format("with CMake alone, build the target `{}_wheel`",
-                               description.name.value)});
+    return refuse(
+        context, fmt::format("{} has no setup.py", shown(project, context)),
+        {fmt::format("with CMake alone, build the target `{}_wheel`", description.name.value)});
   }
   const fs::path built = project / "build" / "wheel";
-  const fs::path out =
-      options.out.empty() ? project / "dist" : context.folder / options.out;
+  const fs::path out = options.out.empty() ? project / "dist" : context.folder / options.out;
   if (!make_folders(built, context) || !make_folders(out, context)) return kNo;
   std::string why;
   for (const std::string& name : context.disk.list(built)) context.disk.remove(built / name, why);
@@ -180,12 +184,12 @@ int run_wheel(const WheelOptions& options, Context& context) {
   context.console.status("Building", fmt::format("{} {} for PyTorch {}", description.package.value,
                                                  description.version.value, torch->version.text()));
   const fs::path log = project / "build" / "wheel.log";
-  const Outcome outcome = context.process.run({{python, "-m", "pip", "wheel", "--no-deps",
-                                                "--no-build-isolation", "--disable-pip-version-check",
-                                                "--wheel-dir", built.string(), "."},
-                                               project,
-                                               {},
-                                               log});
+  const Outcome outcome =
+      context.process.run({{python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
+                            "--disable-pip-version-check", "--wheel-dir", built.string(), "."},
+                           project,
+                           {},
+                           log});
   if (!outcome.why.empty()) {
     return refuse(context, fmt::format("cannot run `{}`: {}", python, outcome.why),
                   {"name a Python: `--python EXE`"});
@@ -199,8 +203,9 @@ int run_wheel(const WheelOptions& options, Context& context) {
   if (!deliver(wheel, target, context)) return kNo;
   const auto bytes = context.disk.read(target, why);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
-  context.console.status("Finished", fmt::format("{} ({}) in {:.0f} s", shown(target, context),
-                                                 size_of(bytes ? bytes->size() : 0), elapsed.count()));
+  context.console.status("Finished",
+                         fmt::format("{} ({}) in {:.0f} s", shown(target, context),
+                                     size_of(bytes ? bytes->size() : 0), elapsed.count()));
   return kDone;
 }
 

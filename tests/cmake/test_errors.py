@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each message of the CMake functions, whole: a folder of errors/ has a CMakeLists.txt, other files of
-the project, and the message that is expected. `pytest tests/cmake --update` writes the messages."""
+"""Each message of the CMake functions, whole.
+
+A folder of errors/ has a CMakeLists.txt, other files of the project, and the message that is expected;
+`pytest tests/cmake --update` writes the messages.
+"""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds of a scaffolded project: again, elsewhere, from an sdist, beside an older build, failing."""
+"""Builds of a scaffolded project: again, elsewhere, from an sdist, beside an older build."""
 
 from __future__ import annotations
 

@@ -55,8 +55,7 @@ TEST_CASE("a wrong command line says what and how", "[command_line]") {
   CHECK(error({"x", "--out"}) == "error: `--out` needs a value\n" + kUsageLine);
   CHECK(error({"x", "-C"}) == "error: `-C` needs a value\n" + kUsageLine);
   CHECK(error({"x", "--list=no"}) == "error: `--list` takes no value\n" + kUsageLine);
-  CHECK(error({"x", "--out", "a", "--out", "b"}) ==
-        "error: `--out` is given twice\n" + kUsageLine);
+  CHECK(error({"x", "--out", "a", "--out", "b"}) == "error: `--out` is given twice\n" + kUsageLine);
 }
 
 TEST_CASE("an option may be one a command cannot do without", "[command_line]") {

@@ -31,8 +31,7 @@ class FakeDisk : public Disk {
     return std::nullopt;
   }
 
-  bool write(const std::filesystem::path& path, std::string_view bytes,
-             std::string& why) override {
+  bool write(const std::filesystem::path& path, std::string_view bytes, std::string& why) override {
     if (folders.count(path.parent_path().string()) == 0) {
       why = "No such file or directory";
       return false;

@@ -14,8 +14,7 @@ using namespace backendgen;
 
 TEST_CASE("a program's status and both streams come back", "[process]") {
   RealProcess process;
-  const Outcome outcome =
-      process.run({{"sh", "-c", "echo out; echo err >&2; exit 3"}, {}, {}, {}});
+  const Outcome outcome = process.run({{"sh", "-c", "echo out; echo err >&2; exit 3"}, {}, {}, {}});
   CHECK(outcome.status == 3);
   CHECK(outcome.out == "out\n");
   CHECK(outcome.err == "err\n");
@@ -45,7 +44,8 @@ TEST_CASE("a signal is 128 and its number", "[process]") {
 
 TEST_CASE("folder, environment and no standard input", "[process]") {
   RealProcess process;
-  const Outcome outcome = process.run({{"sh", "-c", "pwd; echo $WORD; cat"}, "/", {{"WORD", "a b"}}, {}});
+  const Outcome outcome =
+      process.run({{"sh", "-c", "pwd; echo $WORD; cat"}, "/", {{"WORD", "a b"}}, {}});
   CHECK(outcome.out == "/\na b\n");
 }
 

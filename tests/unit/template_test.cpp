@@ -31,7 +31,8 @@ Description sample() {
   description.torch_requires.value = ">=2.5";
   description.imports = {{"torch_foo.extras", {}}};
   description.amp_dtypes = {{"float16", {}}};
-  description.entry_points = {{{"console_scripts", {}}, {{{"foo-info", {}}, {"torch_foo.x:y", {}}}}}};
+  description.entry_points = {
+      {{"console_scripts", {}}, {{{"foo-info", {}}, {"torch_foo.x:y", {}}}}}};
   return description;
 }
 
@@ -48,8 +49,9 @@ TEST_CASE("sections and lists leave no empty lines", "[template]") {
   values.sections["yes"] = true;
   values.sections["no"] = false;
   values.lists["rows"] = {{{{"k", "1"}}, {}, {}}, {{{"k", "2"}}, {}, {}}};
-  CHECK(fill({"t", "a\n{{#yes}}\nb\n{{/yes}}\n{{#no}}\nc\n{{/no}}\n{{^no}}\nd\n{{/no}}\n"
-                   "{{#rows}}\n- {{k}}\n{{/rows}}\n"},
+  CHECK(fill({"t",
+              "a\n{{#yes}}\nb\n{{/yes}}\n{{#no}}\nc\n{{/no}}\n{{^no}}\nd\n{{/no}}\n"
+              "{{#rows}}\n- {{k}}\n{{/rows}}\n"},
              values) == "a\nb\nd\n- 1\n- 2\n");
 }
 
