@@ -2,8 +2,8 @@
 """Inner projects that use BackendKit as a vendor's CMake project does.
 
 Environment: BACKENDKIT_BUILD, BackendKit's build tree; BACKENDGEN, the program in it;
-BACKENDKIT_TEST_BASE_PYTHON, a Python with PyTorch; BACKENDKIT_TEST_TOOLS_PYTHON, one that BackendKit
-is installed in with pip.
+BACKENDKIT_TEST_BASE_PYTHON, a Python with PyTorch; BACKENDKIT_TEST_TOOLS_PYTHON, one that
+BackendKit is installed in with pip.
 """
 
 import os

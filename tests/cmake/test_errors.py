@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each message of the CMake functions, whole.
 
-A folder of errors/ has a CMakeLists.txt, other files of the project, and the message that is expected;
-`pytest tests/cmake --update` writes the messages.
+A folder of errors/ has a CMakeLists.txt, other files of the project, and the message that is
+expected; `pytest tests/cmake --update` writes the messages.
 """
 
 import os

@@ -55,13 +55,11 @@ def test_the_program_stands_alone(tools: Path) -> None:
 def test_metadata(tools: Path) -> None:
     code = (
         "from importlib.metadata import distribution as d; b = d('backendkit'); "
-        "print(b.read_text('WHEEL'), b.metadata)"
+        "print(b.read_text('WHEEL'), *b.requires, sep='\\n')"
     )
     text = says(tools, code)
     assert "Tag: py3-none-" in text
-    for requirement in ("cmake>=3.22", "ninja", "setuptools>=70.1"):
-        assert f"Requires-Dist: {requirement}" in text
-    assert "Requires-Dist: torch" not in text
+    assert text.splitlines()[-3:] == ["cmake>=3.22", "ninja", "setuptools>=70.1"]
 
 
 def test_the_sdist_has_every_source(base: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -114,10 +115,8 @@ def test_wrong_kernel(copy: Path, builder: Environment, tmp_path: Path) -> None:
     path.write_text(
         path.read_text().replace("foo::relu(const at::Tensor& self)", "foo::relu(int self)")
     )
-    text = builder.pip(
-        "wheel", copy, cwd=tmp_path, status=1, CMAKE_ARGS="-DCMAKE_CXX_FLAGS=-fsyntax-only"
-    )
-    assert "kernels.cpp:" in text and "error:" in text
+    text = builder.pip("wheel", copy, cwd=tmp_path, status=1, DEBUG="1")
+    assert re.search(r"kernels\.cpp:\d+:\d+: error: .*relu", text)
     assert "CMake could not build the backend; its messages stand above" in text
     assert "Traceback" not in text
 
@@ -158,8 +157,8 @@ def test_moved_project_builds_again(
     moved = tmp_path / "moved"
     shutil.copytree(project, moved, ignore=shutil.ignore_patterns("CMakeFiles"))
     assert GROUPS in (moved / "backend.toml").read_text()
-    stop = '\nmessage(FATAL_ERROR "configured in ${CMAKE_SOURCE_DIR}")\n'
+    stop = 'message(FATAL_ERROR "configured in\\n  ${CMAKE_SOURCE_DIR}")\n'
     (moved / "CMakeLists.txt").write_text((moved / "CMakeLists.txt").read_text() + stop)
     text = builder.pip("wheel", moved, cwd=tmp_path, status=1)
-    assert f"configured in {moved}" in text
+    assert re.search(rf"configured in\s+{re.escape(str(moved))}\s", text)
     assert "CMakeCache.txt directory" not in text

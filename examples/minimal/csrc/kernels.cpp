@@ -5,8 +5,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-// Two kernels. The simulated device's memory is the host's, so each is a plain loop; yours would start
-// work on the device. All that these do not compute, such as a backward pass, runs on the CPU.
+// Two kernels. The simulated device's memory is the host's, so each is a plain loop; yours would
+// start work on the device. All that these do not compute, such as a backward pass, runs on the
+// CPU.
 
 at::Tensor foo::relu(const at::Tensor& self) {
   const at::Tensor input = self.contiguous();

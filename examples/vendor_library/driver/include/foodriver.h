@@ -15,7 +15,8 @@ extern "C" {
 #endif
 
 /* What a vendor's driver looks like: C functions that return a status. This one simulates its
-   devices on the host's memory; the environment variable FOO_DEVICES says how many, 2 by default. */
+   devices on the host's memory; the environment variable FOO_DEVICES says how many, 2 by default.
+ */
 
 typedef enum {
   FOO_OK = 0,

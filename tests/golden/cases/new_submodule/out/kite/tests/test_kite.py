@@ -1,4 +1,4 @@
-"""What a backend must do from the first day: run `pytest` in an environment that has it installed."""
+"""What a backend must do from the first day; `pytest` runs it where the backend is installed."""
 
 import copy
 import io
