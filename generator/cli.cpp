@@ -121,10 +121,7 @@ std::string manual(const CommandSpec& spec) {
 }
 
 int refuse(Context& context, const std::string& message, const std::string& help) {
-  Diagnostic problem;
-  problem.message = message;
-  if (!help.empty()) problem.help.push_back(help);
-  context.console.report(problem);
+  context.console.error(message, help);
   return kUsage;
 }
 

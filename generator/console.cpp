@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "console.h"
 
+#include <utility>
+
 #include <algorithm>
 #include <ostream>
 
@@ -29,6 +31,14 @@ void Console::line(std::string_view text) {
 
 void Console::report(const Diagnostic& diagnostic, const Source* source) {
   err_ << render(diagnostic, source, colour_) << std::flush;
+}
+
+void Console::error(std::string message, std::string help, std::string note) {
+  Diagnostic problem;
+  problem.message = std::move(message);
+  if (!help.empty()) problem.help.push_back(std::move(help));
+  if (!note.empty()) problem.notes.push_back(std::move(note));
+  report(problem);
 }
 
 void Console::report(const Diagnostics& problems, const Source& source) {

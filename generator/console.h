@@ -33,6 +33,9 @@ class Console {
 
   void report(const Diagnostic& diagnostic, const Source* source = nullptr);
 
+  /// An error without a place. An empty help or note is none.
+  void error(std::string message, std::string help = {}, std::string note = {});
+
   /// Every problem, in file order, with an empty line between two; then, for more than one error,
   /// "error: backend.toml has 6 problems". Of more than a hundred the first hundred are shown.
   void report(const Diagnostics& problems, const Source& source);

@@ -16,14 +16,6 @@ namespace {
 constexpr const char* kFileName = "backend.toml";
 constexpr std::size_t kMostBytes = 1 << 20;
 
-void refuse(Context& context, std::string message, std::string help = {}, std::string note = {}) {
-  Diagnostic problem;
-  problem.message = std::move(message);
-  if (!help.empty()) problem.help.push_back(std::move(help));
-  if (!note.empty()) problem.notes.push_back(std::move(note));
-  context.console.report(problem);
-}
-
 /// The description that an argument names; empty, with a report, when it names none.
 std::optional<fs::path> find_named(const std::string& argument, Context& context) {
   const fs::path path = context.folder / argument;
@@ -32,16 +24,16 @@ std::optional<fs::path> find_named(const std::string& argument, Context& context
       return path;
     case Entry::kFolder:
       if (context.disk.look(path / kFileName) != Entry::kNothing) return path / kFileName;
-      refuse(context, fmt::format("no {} in {}", kFileName, in_ticks(argument)),
-             "`backendgen new PATH` starts a project");
+      context.console.error(fmt::format("no {} in {}", kFileName, in_ticks(argument)),
+                            "`backendgen new PATH` starts a project");
       return std::nullopt;
     case Entry::kNothing:
-      refuse(context, in_ticks(argument) + " does not exist");
+      context.console.error(in_ticks(argument) + " does not exist");
       return std::nullopt;
     case Entry::kOther:
       break;
   }
-  refuse(context, in_ticks(argument) + " is not a file");
+  context.console.error(in_ticks(argument) + " is not a file");
   return std::nullopt;
 }
 
@@ -52,9 +44,9 @@ std::optional<fs::path> find_above(Context& context) {
     if (above == folder || folder.empty()) break;
     folder = above;
   }
-  refuse(context,
-         fmt::format("no {} in {} or above it", kFileName, context.folder.generic_string()),
-         "`backendgen new PATH` starts a project");
+  context.console.error(
+      fmt::format("no {} in {} or above it", kFileName, context.folder.generic_string()),
+      "`backendgen new PATH` starts a project");
   return std::nullopt;
 }
 
@@ -77,18 +69,18 @@ std::optional<OpenedDescription> open_description(const std::string& argument, C
   if (!path) return std::nullopt;
   const std::string shown = shown_path(*path, argument, context);
   if (context.disk.look(*path) != Entry::kFile) {
-    refuse(context, in_ticks(shown) + " is not a file");
+    context.console.error(in_ticks(shown) + " is not a file");
     return std::nullopt;
   }
   std::string why;
   auto text = context.disk.read(*path, why);
   if (!text) {
-    refuse(context, fmt::format("cannot read {}: {}", in_ticks(shown), why));
+    context.console.error(fmt::format("cannot read {}: {}", in_ticks(shown), why));
     return std::nullopt;
   }
   if (text->size() > kMostBytes) {
-    refuse(context, in_ticks(shown) + " is larger than 1 MiB", "",
-           "a description of every operator of PyTorch has less");
+    context.console.error(in_ticks(shown) + " is larger than 1 MiB", "",
+                          "a description of every operator of PyTorch has less");
     return std::nullopt;
   }
   return OpenedDescription{Source(shown, std::move(*text)), path->parent_path()};

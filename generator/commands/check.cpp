@@ -28,10 +28,8 @@ std::string summary(const Description& description) {
 int run_check(const CheckOptions& options, Context& context) {
   const bool json = options.format == "json";
   if (!json && !options.format.empty() && options.format != "text") {
-    Diagnostic problem;
-    problem.message = "unknown format " + in_ticks(options.format);
-    problem.help.push_back("the formats are `text` and `json`");
-    context.console.report(problem);
+    context.console.error("unknown format " + in_ticks(options.format),
+                          "the formats are `text` and `json`");
     return kUsage;
   }
   const auto opened = open_description(options.description, context);

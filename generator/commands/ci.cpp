@@ -22,11 +22,7 @@ const std::vector<std::string> kReleases = {"2.13.0"};
 
 int refuse(Context& context, const std::string& message, const std::string& help,
            const std::string& note = {}) {
-  Diagnostic problem;
-  problem.message = message;
-  if (!help.empty()) problem.help.push_back(help);
-  if (!note.empty()) problem.notes.push_back(note);
-  context.console.report(problem);
+  context.console.error(message, help, note);
   return kNo;
 }
 

@@ -58,11 +58,10 @@ int check(const Plan& plan, const std::vector<Comparison>& comparisons, const st
     if (one.state == State::kUnchanged) continue;
     const std::string path = (fs::path(out) / one.path).lexically_normal().generic_string();
     const bool planned = i < plan.size();
-    Diagnostic problem;
-    problem.message = !planned ? fmt::format("{} is not generated any more", path)
-                      : one.state == State::kMissing ? fmt::format("{} is missing", path)
-                                                     : fmt::format("{} is out of date", path);
-    context.console.report(problem);
+    const std::string what = !planned                       ? "is not generated any more"
+                             : one.state == State::kMissing ? "is missing"
+                                                            : "is out of date";
+    context.console.error(fmt::format("{} {}", path, what));
     if (planned && one.state != State::kMissing) {
       context.console.data(
           unified_diff(one.current, plan[i].text, path, "generated from backend.toml"));
@@ -78,12 +77,11 @@ int refuse_edited(const std::vector<Comparison>& comparisons, const std::string&
                   Context& context) {
   for (const Comparison& one : comparisons) {
     if (one.state != State::kEdited) continue;
-    Diagnostic problem;
-    problem.message = fmt::format("{} was edited after it was generated",
-                                  (fs::path(out) / one.path).lexically_normal().generic_string());
-    problem.notes.push_back("this file is generated; the edit would be lost");
-    problem.help.push_back("move the edit to csrc/, or pass `--force`");
-    context.console.report(problem);
+    context.console.error(
+        fmt::format("{} was edited after it was generated",
+                    (fs::path(out) / one.path).lexically_normal().generic_string()),
+        "move the edit to csrc/, or pass `--force`",
+        "this file is generated; the edit would be lost");
   }
   return kNo;
 }

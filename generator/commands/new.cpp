@@ -48,11 +48,7 @@ std::vector<std::string> reading_order(const Plan& plan, const Description& desc
 
 bool refuse(Context& context, const std::string& message, const std::string& help,
             const std::string& note = {}) {
-  Diagnostic problem;
-  problem.message = message;
-  if (!note.empty()) problem.notes.push_back(note);
-  if (!help.empty()) problem.help.push_back(help);
-  context.console.report(problem);
+  context.console.error(message, help, note);
   return false;
 }
 

@@ -32,12 +32,12 @@ struct World {
   std::ostringstream out;
   std::ostringstream err;
   Console console{out, err, Colour::kNever};
-  Context context{disk, process, console, "/work/foo",
+  Context context{disk, process, console, "/project/foo",
                   [](const std::string&) { return std::nullopt; }};
 
   World() {
-    disk.folders.insert({"/work", "/work/foo", "/work/foo/csrc"});
-    disk.files["/work/foo/backend.toml"] = kGood;
+    disk.folders.insert({"/project", "/project/foo", "/project/foo/csrc"});
+    disk.files["/project/foo/backend.toml"] = kGood;
   }
 };
 
@@ -46,20 +46,20 @@ struct World {
 TEST_CASE("a description is found here, above, or where it is said to be") {
   World world;
   CHECK(load("", world.context)->source.path() == "backend.toml");
-  CHECK(load("backend.toml", world.context)->folder == "/work/foo");
-  CHECK(load("/work/foo", world.context)->source.path() == "/work/foo/backend.toml");
-  world.context.folder = "/work/foo/csrc";
+  CHECK(load("backend.toml", world.context)->folder == "/project/foo");
+  CHECK(load("/project/foo", world.context)->source.path() == "/project/foo/backend.toml");
+  world.context.folder = "/project/foo/csrc";
   const auto loaded = load("", world.context);
   REQUIRE(loaded);
   CHECK(loaded->source.path() == "../backend.toml");
-  CHECK(loaded->folder == "/work/foo");
+  CHECK(loaded->folder == "/project/foo");
   CHECK(loaded->description.name.value == "foo");
   CHECK(world.err.str().empty());
 }
 
 TEST_CASE("no description") {
   World world;
-  world.context.folder = "/work";
+  world.context.folder = "/project";
   CHECK_FALSE(load("", world.context));
   CHECK_FALSE(load("nothing", world.context));
   CHECK_FALSE(load("foo/csrc", world.context));
@@ -72,17 +72,17 @@ TEST_CASE("no description") {
 
 TEST_CASE("a description that cannot be used") {
   World world;
-  world.disk.files["/work/foo/big.toml"] = std::string((1 << 20) + 1, '#');
-  world.disk.files["/work/foo/bad.toml"] = kGood + "x = 1\n";
-  world.disk.folders.insert({"/work/bar", "/work/bar/backend.toml"});
+  world.disk.files["/project/foo/big.toml"] = std::string((1 << 20) + 1, '#');
+  world.disk.files["/project/foo/bad.toml"] = kGood + "x = 1\n";
+  world.disk.folders.insert({"/project/bar", "/project/bar/backend.toml"});
   CHECK_FALSE(load("big.toml", world.context));
   CHECK_FALSE(load("bad.toml", world.context));
-  CHECK_FALSE(load("/work/bar", world.context));
+  CHECK_FALSE(load("/project/bar", world.context));
   const std::string text = world.err.str();
   CHECK(text.find("error: `big.toml` is larger than 1 MiB\n") == 0);
   CHECK(text.find("error: unknown key `x` in [backend]\n --> bad.toml:4:1\n") != text.npos);
   CHECK(text.find("error: `/work/bar/backend.toml` is not a file\n") != text.npos);
-  world.disk.files["/work/foo/most.toml"] = kGood + std::string((1 << 20) - kGood.size(), '\n');
+  world.disk.files["/project/foo/most.toml"] = kGood + std::string((1 << 20) - kGood.size(), '\n');
   CHECK(load("most.toml", world.context));
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("check needs a PyTorch only for kernels") {
   CHECK(world.process.runs == 0);
   CHECK(world.err.str() ==
         "     Checked backend.toml: foo, no kernels, all operators fall back to cpu\n");
-  world.disk.files["/work/foo/backend.toml"] = kGood + "[operators.kernels]\n'add.out' = 'f'\n";
+  world.disk.files["/project/foo/backend.toml"] = kGood + "[operators.kernels]\n'add.out' = 'f'\n";
   world.process.outcome.status = 0;
   world.err.str("");
   CHECK(run_check({}, world.context) == kNo);
@@ -107,7 +107,7 @@ TEST_CASE("check reports the description's problems and the operators' together"
   world.disk.files["/t/torch/version.py"] = "__version__ = '2.13.0'\n";
   world.disk.files["/t/torchgen/packaged/ATen/native/native_functions.yaml"] =
       "- func: relu(Tensor self) -> Tensor\n";
-  world.disk.files["/work/foo/backend.toml"] =
+  world.disk.files["/project/foo/backend.toml"] =
       "[backend]\nname = 'Foo'\n[operators.kernels]\nrelo = 'f'\n[zip]\n";
   CHECK(run_check({"", "/t/torch", ""}, world.context) == kNo);
   const std::string text = world.err.str();
