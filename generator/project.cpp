@@ -34,13 +34,6 @@ std::string python_entry_points(const Description& description) {
   return text + "}";
 }
 
-std::string upper(std::string text) {
-  for (char& letter : text) {
-    if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
-  }
-  return text;
-}
-
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
     text.replace(at, from.size(), to);
@@ -87,7 +80,6 @@ Values description_values(const Description& description) {
   Values values;
   values.texts = {
       {"device", description.name.value},
-      {"device_upper", upper(description.name.value)},
       {"package", description.package.value},
       {"module", description.module()},
       {"version", description.version.value},
@@ -95,7 +87,6 @@ Values description_values(const Description& description) {
       {"summary_quoted", quote(description.summary.value)},
       {"runtime", runtime},
       {"runtime_namespace", nested ? runtime.substr(0, colons) : ""},
-      {"runtime_type", nested ? runtime.substr(colons + 2) : runtime},
       {"header_quoted", quote(description.header.value)},
       {"on_failure", description.on_failure == OnFailure::kWarn ? "warn" : "error"},
       {"layout", submodule ? "submodule" : "package"},
@@ -106,10 +97,7 @@ Values description_values(const Description& description) {
       {"torch_requires", description.torch_requires.value},
   };
   values.sections = {
-      {"layout_package", !submodule},
-      {"layout_submodule", submodule},
       {"fallback_cpu", falls_back},
-      {"fallback_error", !falls_back},
       {"has_kernels", !description.kernels.empty()},
   };
   return values;
@@ -119,7 +107,6 @@ Values glue_values(const Description& description, const TorchInstall& torch,
                    const std::vector<KernelModel>& kernels) {
   Values values = description_values(description);
   const TorchVersion& version = torch.version;
-  values.texts["torch_version"] = version.text();
   values.texts["torch_minor"] = version.minor_text();
   values.texts["torch_next_minor"] = fmt::format("{}.{}", version.major, version.minor + 1);
   Rows rows;

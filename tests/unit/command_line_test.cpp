@@ -63,7 +63,7 @@ TEST_CASE("an option may be one a command cannot do without", "[command_line]") 
   CHECK(parse_words({}, spec).err ==
         "error: `make` needs `--out DIR`\nusage: backendgen make --out DIR\n");
   CHECK(parse_words({"--out="}, spec).err ==
-        "error: `make` needs `--out DIR`\nusage: backendgen make --out DIR\n");
+        "error: `--out` needs a value\nusage: backendgen make --out DIR\n");
 }
 
 TEST_CASE("help is given whatever else is missing", "[command_line]") {

@@ -63,11 +63,11 @@ TEST_CASE("no description") {
   CHECK_FALSE(load("", world.context));
   CHECK_FALSE(load("nothing", world.context));
   CHECK_FALSE(load("foo/csrc", world.context));
-  CHECK(
-      world.err.str() ==
-      "error: no backend.toml in /work or above it\nhelp: `backendgen new PATH` starts a project\n"
-      "error: `nothing` does not exist\n"
-      "error: no backend.toml in `foo/csrc`\nhelp: `backendgen new PATH` starts a project\n");
+  CHECK(world.err.str() ==
+        "error: no backend.toml in /project or above it\nhelp: `backendgen new PATH` starts a "
+        "project\n"
+        "error: `nothing` does not exist\n"
+        "error: no backend.toml in `foo/csrc`\nhelp: `backendgen new PATH` starts a project\n");
 }
 
 TEST_CASE("a description that cannot be used") {
@@ -81,7 +81,7 @@ TEST_CASE("a description that cannot be used") {
   const std::string text = world.err.str();
   CHECK(text.find("error: `big.toml` is larger than 1 MiB\n") == 0);
   CHECK(text.find("error: unknown key `x` in [backend]\n --> bad.toml:4:1\n") != text.npos);
-  CHECK(text.find("error: `/work/bar/backend.toml` is not a file\n") != text.npos);
+  CHECK(text.find("error: `/project/bar/backend.toml` is not a file\n") != text.npos);
   world.disk.files["/project/foo/most.toml"] = kGood + std::string((1 << 20) - kGood.size(), '\n');
   CHECK(load("most.toml", world.context));
 }

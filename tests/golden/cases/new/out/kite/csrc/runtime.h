@@ -6,9 +6,9 @@
 
 namespace kite {
 
-/// What PyTorch needs of the device. Here two devices are simulated on the host's memory; replace each
-/// function in runtime.cpp by a call of your driver. What a function promises, and the functions that
-/// unlock more (streams, events, pinned memory), stand in <backendkit/runtime.h>.
+/// What PyTorch needs of the device. Here two devices are simulated on the host's memory; replace
+/// each function in runtime.cpp by a call of your driver. What each of them promises stands in
+/// <backendkit/runtime.h>.
 struct Runtime {
   static int device_count();
   static int current_device();
