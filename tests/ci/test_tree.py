@@ -46,11 +46,12 @@ def test_there_is_something_to_judge() -> None:
 
 
 def test_licence_line() -> None:
-    # What backendgen writes into a vendor's build is headed by a line of its own.
+    # What backendgen writes into a vendor's build is headed by a line of its own; the inputs of a
+    # golden case are as a vendor writes them.
     missing = [
         name
         for name in ours(code())
-        if not name.startswith(("templates/glue/", "templates/packaging/"))
+        if not name.startswith(("templates/glue/", "templates/packaging/", "tests/cmake/errors/"))
         and text(name)
         and "SPDX-License-Identifier: Apache-2.0" not in text(name)[:200]
     ]
