@@ -6,6 +6,13 @@
 {{#fallback_cpu}}
 #include <backendkit/host_operators.h>
 {{/fallback_cpu}}
+#include <backendkit/python_ops.h>
+
+// Here and not in backend.cpp: only this file and tensors.cpp pay for torch/library.h, which takes
+// longer to compile than all the rest of backend.cpp.
+TORCH_LIBRARY(_{{package}}, library) {
+  backendkit::PythonOperators<::{{runtime}}>::define_all(library);
+}
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(

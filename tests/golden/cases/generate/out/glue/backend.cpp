@@ -2,12 +2,9 @@
 // or a kernel in csrc/, and build again.
 #include "runtime.h"
 
-#include <torch/library.h>
-
 #include <backendkit/allocator.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
-#include <backendkit/python_ops.h>
 #include <backendkit/torch_version.h>
 
 namespace {
@@ -25,7 +22,3 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, backendkit::DeviceGuard<Runtime>);
 }();
 
 }  // namespace
-
-TORCH_LIBRARY(_torch_kite, library) {
-  backendkit::PythonOperators<Runtime>::define_all(library);
-}

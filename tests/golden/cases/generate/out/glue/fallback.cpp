@@ -4,6 +4,13 @@
 
 #include <backendkit/fallback.h>
 #include <backendkit/host_operators.h>
+#include <backendkit/python_ops.h>
+
+// Here and not in backend.cpp: only this file and tensors.cpp pay for torch/library.h, which takes
+// longer to compile than all the rest of backend.cpp.
+TORCH_LIBRARY(_torch_kite, library) {
+  backendkit::PythonOperators<::kite::Runtime>::define_all(library);
+}
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(
