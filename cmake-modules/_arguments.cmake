@@ -25,6 +25,9 @@ endmacro()
 function(_backendkit_keywords_text keywords variable)
   list(JOIN keywords ", " text)
   set(${variable} "\nThe keywords are ${text}." PARENT_SCOPE)
+  if(NOT keywords)
+    set(${variable} "\nIt takes a target and nothing else." PARENT_SCOPE)
+  endif()
 endfunction()
 
 function(_backendkit_judge function keywords leftovers missing)
@@ -48,8 +51,11 @@ function(_backendkit_judge_list function keywords list_keyword values)
 endfunction()
 
 # _backendkit_require_backend(<function> <target>)
-# Refuses a name that is no target made by add_torch_backend().
+# Refuses a BACKEND that was left out or is no target made by add_torch_backend().
 function(_backendkit_require_backend function target)
+  if(target STREQUAL "")
+    _backendkit_fail(${function} "'BACKEND' needs a value.")
+  endif()
   if(NOT TARGET ${target})
     _backendkit_fail(${function} "there is no target '${target}'.")
   endif()

@@ -24,7 +24,7 @@ Builds a PyTorch device backend from its description::
   Linked ``PRIVATE``; anything more is ``target_link_libraries(<target> ...)`` afterwards, as usual.
 ``PACKAGE_DIRECTORY``
   Where the Python package is installed, below the install prefix; by default the ``package`` of the
-  description.
+  description. The wheel is the same for any.
 ``COMPONENT``
   The install component; by default ``<target>``.
 ``WHEEL``
@@ -49,7 +49,8 @@ What it does, in order:
    yours, which is the folder ``<package>`` beside the description.
 
 Sets the properties ``BACKENDKIT_DEVICE``, ``BACKENDKIT_PACKAGE``, ``BACKENDKIT_MODULE``,
-``BACKENDKIT_COMPONENT`` and ``BACKENDKIT_GENERATED_DIRECTORY`` of the target.
+``BACKENDKIT_COMPONENT``, ``BACKENDKIT_PACKAGE_DIRECTORY`` and ``BACKENDKIT_GENERATED_DIRECTORY`` of
+the target.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
@@ -63,6 +64,9 @@ function(_backendkit_require_sources)
   foreach(source IN LISTS ARGN)
     get_filename_component(path ${source} ABSOLUTE)
     get_source_file_property(generated ${source} GENERATED)
+    if(IS_DIRECTORY ${path})
+      _backendkit_fail(add_torch_backend "SOURCES names '${source}', which is a folder.")
+    endif()
     if(EXISTS ${path} OR generated OR source MATCHES "\\$<")
       continue()
     endif()
@@ -109,12 +113,18 @@ function(_backendkit_compile_own target)
   endforeach()
 endfunction()
 
+# What a project sets for all its libraries must neither bring a path of this machine into this one
+# nor rename it: the Python package opens it by its name.
 function(_backendkit_set_link_options target)
+  foreach(kind DEBUG RELEASE RELWITHDEBINFO MINSIZEREL)
+    set_target_properties(${target} PROPERTIES ${kind}_POSTFIX "")
+  endforeach()
   set_target_properties(
     ${target}
     PROPERTIES CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON
                BUILD_WITH_INSTALL_RPATH ON
+               INSTALL_RPATH_USE_LINK_PATH OFF
                POSITION_INDEPENDENT_CODE ON)
   if(APPLE)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "@loader_path")
@@ -145,6 +155,11 @@ function(add_torch_backend target)
     _backendkit_fail(add_torch_backend "a target '${target}' exists already.")
   endif()
   _backendkit_require_sources(${arg_SOURCES})
+  if(IS_ABSOLUTE "${arg_PACKAGE_DIRECTORY}")
+    string(CONCAT text "PACKAGE_DIRECTORY is a folder below the install prefix, not "
+                  "'${arg_PACKAGE_DIRECTORY}'.")
+    _backendkit_fail(add_torch_backend "${text}")
+  endif()
   set(description ${CMAKE_CURRENT_SOURCE_DIR}/backend.toml)
   if(arg_DESCRIPTION)
     get_filename_component(description ${arg_DESCRIPTION} ABSOLUTE)
@@ -188,7 +203,9 @@ function(add_torch_backend target)
   if(NOT arg_PACKAGE_DIRECTORY)
     set(arg_PACKAGE_DIRECTORY ${package})
   endif()
-  set_target_properties(${target} PROPERTIES BACKENDKIT_COMPONENT ${arg_COMPONENT})
+  set_target_properties(
+    ${target} PROPERTIES BACKENDKIT_COMPONENT ${arg_COMPONENT}
+                         BACKENDKIT_PACKAGE_DIRECTORY ${arg_PACKAGE_DIRECTORY})
   string(REGEX REPLACE "^[^/]+" ${arg_PACKAGE_DIRECTORY} libraries ${library_directory})
   install(
     TARGETS ${target}

@@ -18,7 +18,7 @@ Adds the glue of a description to a target, made by ``backendgen generate`` at b
   Is set to the files that were added.
 
 ``backendgen generate --list`` tells at configure time which files there will be; one custom command
-makes them, and leaves those that did not change alone. The C++ files become sources of the target,
+makes them, and leaves those that did not change alone; ``.made`` beside them says when. The C++ files become sources of the target,
 the folder an include directory. Fails with backendgen's own words when the description, or a kernel
 that it names, is wrong.
 #]]
@@ -69,15 +69,18 @@ function(backendkit_generate target)
   if(NOT EXISTS ${operators})
     set(operators)
   endif()
+  # The files keep their dates when they do not change, so they cannot tell Make that they are made.
   add_custom_command(
-    OUTPUT ${files}
+    OUTPUT ${output}/.made
+    BYPRODUCTS ${files}
     COMMAND BackendKit::backendgen ${arguments}
+    COMMAND ${CMAKE_COMMAND} -E touch ${output}/.made
     DEPENDS ${description} ${operators} ${BACKENDKIT_TORCH_DIR}/version.py BackendKit::backendgen
     COMMENT "Generating the glue of ${target}"
     VERBATIM)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${description})
 
-  target_sources(${target} PRIVATE ${files})
+  target_sources(${target} PRIVATE ${files} ${output}/.made)
   target_include_directories(${target} PRIVATE ${output})
   set_target_properties(${target} PROPERTIES BACKENDKIT_GENERATED_DIRECTORY ${output})
   if(arg_SOURCES_VARIABLE)

@@ -12,18 +12,18 @@ and computes with a tensor on the device. Needs ``enable_testing()``.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/_stage.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/_torch.cmake)
 
 function(backendkit_smoke_test test)
   _backendkit_parse(arg "" "BACKEND" "" 1)
   _backendkit_require_backend(backendkit_smoke_test "${arg_BACKEND}")
   _backendkit_find_torch(backendkit_smoke_test)
-  get_target_property(component ${arg_BACKEND} BACKENDKIT_COMPONENT)
   get_target_property(module ${arg_BACKEND} BACKENDKIT_MODULE)
   get_target_property(device ${arg_BACKEND} BACKENDKIT_DEVICE)
   set(stage ${CMAKE_CURRENT_BINARY_DIR}/${test}-stage)
-  add_test(NAME ${test}_install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix
-                                        ${stage} --component ${component} --config $<CONFIG>)
+  _backendkit_stage(stage_command ${arg_BACKEND} ${stage})
+  add_test(NAME ${test}_install COMMAND ${stage_command})
   string(CONCAT code "import torch, ${module}\n"
                 "total = float((torch.ones(2, device='${device}') + 1).sum())\n"
                 "assert total == 4, total\n")

@@ -20,18 +20,8 @@ input gives the same bytes.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/_stage.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/_torch.cmake)
-
-# _backendkit_stage(<variable> <backend> <folder>)
-# Sets <variable> to the commands that lay the Python package of a backend out in <folder>.
-function(_backendkit_stage variable backend folder)
-  get_target_property(component ${backend} BACKENDKIT_COMPONENT)
-  set(${variable}
-      COMMAND ${CMAKE_COMMAND} -E rm -rf ${folder}
-      COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${folder} --component
-              ${component} --config $<CONFIG>
-      PARENT_SCOPE)
-endfunction()
 
 function(backendkit_wheel target)
   _backendkit_parse(arg "" "BACKEND;OUTPUT_DIRECTORY" "" 1)
@@ -46,10 +36,10 @@ function(backendkit_wheel target)
   endif()
   get_target_property(generated ${arg_BACKEND} BACKENDKIT_GENERATED_DIRECTORY)
   set(stage ${CMAKE_CURRENT_BINARY_DIR}/${target}-stage)
-  _backendkit_stage(stage_commands ${arg_BACKEND} ${stage})
+  _backendkit_stage(stage_command ${arg_BACKEND} ${stage})
   add_custom_target(
     ${target}
-    ${stage_commands}
+    COMMAND ${stage_command}
     COMMAND ${CMAKE_COMMAND} -E copy_directory ${generated}/packaging ${stage}
     COMMAND ${BACKENDKIT_PYTHON} -m pip wheel --quiet --no-deps --no-build-isolation
             --disable-pip-version-check --wheel-dir ${output} ${stage}
