@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the project around a backend may set: generators, configurations, and its own habits.
+
+Where only the build's rules matter, the compiler is replaced by `touch`.
+"""
+
+import subprocess
+
+import pytest
+
+TOUCH = """
+set(CMAKE_CXX_COMPILE_OBJECT "\\"${CMAKE_COMMAND}\\" -E touch <OBJECT>")
+set(CMAKE_CXX_CREATE_SHARED_LIBRARY "\\"${CMAKE_COMMAND}\\" -E touch <TARGET>")
+"""
+
+
+def edit(project, old, new):
+    file = project.source / "CMakeLists.txt"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def touched(cmake, scaffold):
+    """A project that is built without a compiler, with lines before find_package()."""
+
+    def make(*lines):
+        project = cmake(scaffold())
+        text = "\n".join([TOUCH, *lines])
+        edit(project, "find_package(BackendKit", f"{text}\nfind_package(BackendKit")
+        return project
+
+    return make
+
+
+def configure(project, *options):
+    result = project.configure(*options)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def make(project, *options):
+    result = project.make(*options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def steps(output):
+    verbs = ("Generating the glue", "Building CXX")
+    return [line.split("] ")[1] for line in output.splitlines() if any(v in line for v in verbs)]
+
+
+@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
+def test_a_touched_description_generates_once(touched, generator):
+    project = touched()
+    configure(project, "-G", generator)
+    assert len(steps(make(project))) > 4
+    assert steps(make(project)) == []
+    description = project.source / "backend.toml"
+    description.write_text(description.read_text() + "# A remark.\n")
+    assert steps(make(project)) == ["Generating the glue of foo"]
+    assert steps(make(project)) == []
+
+
+def test_a_removed_folder_is_generated_again(touched):
+    project = touched()
+    configure(project)
+    make(project)
+    generated = project.build / "foo-generated"
+    before = sorted(path.name for path in generated.iterdir())
+    subprocess.run(["rm", "-r", str(generated)], check=True)
+    make(project)
+    assert sorted(path.name for path in generated.iterdir()) == before
+
+
+def test_several_configurations_in_one_folder(touched):
+    project = touched("set(CMAKE_DEBUG_POSTFIX _debug)")
+    configure(project, "-G", "Ninja Multi-Config")
+    for kind in ("Debug", "Release"):
+        make(project, "--config", kind)
+        assert (project.build / kind / "libtorch_foo.so").exists()
+
+
+def test_a_build_without_a_type_has_a_wheel(touched):
+    project = touched()
+    edit(project, "foo SOURCES", "foo WHEEL SOURCES")
+    configure(project, "-DCMAKE_BUILD_TYPE=")
+    make(project, "--target", "foo_wheel")
+    assert [path.name for path in (project.build / "dist").iterdir()] == [
+        "torch_foo-0.1.0-py3-none-linux_x86_64.whl"
+    ]
+
+
+def test_the_wheel_is_the_same_wherever_the_package_is_installed(touched, monkeypatch):
+    contents = []
+    for place in ("", "PACKAGE_DIRECTORY lib/vendor "):
+        project = touched()
+        edit(project, "foo SOURCES", f"foo {place}WHEEL SOURCES")
+        configure(project)
+        # Packagers set it for their own installs.
+        monkeypatch.setenv("DESTDIR", str(project.build / "elsewhere"))
+        make(project, "--target", "foo_wheel")
+        monkeypatch.delenv("DESTDIR")
+        (wheel,) = (project.build / "dist").iterdir()
+        contents.append(wheel.read_bytes())
+        assert not (project.build / "elsewhere").exists()
+    assert contents[0] == contents[1]
+
+
+def test_a_smoke_test_of_a_package_installed_elsewhere_runs_it(touched):
+    """The empty file that stands for the library is found, and refused by the loader."""
+    project = touched()
+    edit(project, "foo SOURCES", "foo PACKAGE_DIRECTORY lib/vendor SOURCES")
+    with open(project.source / "CMakeLists.txt", "a") as file:
+        file.write("enable_testing()\nbackendkit_smoke_test(smoke BACKEND foo)\n")
+    configure(project)
+    make(project)
+    result = project.run("ctest", "--test-dir", project.build, "--output-on-failure")
+    assert result.returncode != 0
+    assert "lib/2." in result.stdout and "libtorch_foo.so" in result.stdout
+    assert "No module named" not in result.stdout
+
+
+def test_what_a_project_sets_for_all_its_libraries_stays_out(built, cmake, scaffold):
+    """Settings that are meant for other libraries: the rules for linking are as without them."""
+    project = cmake(scaffold())
+    lines = [
+        "set(CMAKE_INSTALL_RPATH /opt/vendor/lib)",
+        "set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)",
+        "set(CMAKE_BUILD_WITH_INSTALL_RPATH OFF)",
+        "set(CMAKE_CXX_VISIBILITY_PRESET default)",
+        "set(CMAKE_RELEASE_POSTFIX _release)",
+        "set(CMAKE_CXX_STANDARD 17)",
+        "find_package(BackendKit",
+    ]
+    edit(project, "find_package(BackendKit", "\n".join(lines))
+    edit(project, "VERSION 3.22...4.0", "VERSION 3.10...4.0")
+    configure(project)
+    rules = []
+    for one in (built, project):
+        text = (one.build / "build.ninja").read_text()
+        start = text.index("build libtorch_foo.so: CXX_SHARED_LIBRARY_LINKER")
+        rule = text[start : text.index("\n\n", start)]
+        rules.append(sorted(line for line in rule.splitlines() if "LINK_" in line))
+        assert any("$$ORIGIN" in line for line in rules[-1])
+    assert rules[0] == rules[1]
+
+
+def test_the_active_environment_is_found(cmake, scaffold, tmp_path):
+    project = cmake(scaffold())
+    environment = {"VIRTUAL_ENV": str(tmp_path / "active")}
+    subprocess.run(
+        [project.python, "-m", "venv", "--without-pip", str(tmp_path / "active")], check=True
+    )
+    result = project.run(
+        "cmake", "-S", project.source, "-B", project.build, "-G", "Ninja",
+        f"-DBackendKit_DIR={project.package}", environment=environment,
+    )  # fmt: skip
+    assert result.returncode != 0
+    assert f"found no PyTorch in {tmp_path}/active/bin/python" in "".join(
+        line.strip() + " " for line in result.stderr.splitlines()
+    )
