@@ -4,8 +4,8 @@
 include_guard(GLOBAL)
 
 # _backendkit_stage(<variable> <backend> <folder>)
-# Sets <variable> to a command that installs the component of a backend and leaves its Python package
-# as <folder>/<package>, wherever PACKAGE_DIRECTORY has put it, and nothing else in <folder>.
+# Sets <variable> to a command that installs the component of a backend and leaves its Python
+# package as <folder>/<package>, wherever PACKAGE_DIRECTORY has put it, and nothing else there.
 function(_backendkit_stage variable backend folder)
   get_target_property(component ${backend} BACKENDKIT_COMPONENT)
   get_target_property(package ${backend} BACKENDKIT_PACKAGE)

@@ -18,9 +18,9 @@ Adds the glue of a description to a target, made by ``backendgen generate`` at b
   Is set to the files that were added.
 
 ``backendgen generate --list`` tells at configure time which files there will be; one custom command
-makes them, and leaves those that did not change alone; ``.made`` beside them says when. The C++ files become sources of the target,
-the folder an include directory. Fails with backendgen's own words when the description, or a kernel
-that it names, is wrong.
+makes them, and leaves those that did not change alone; ``.made`` beside them says when. The C++
+files become sources of the target, the folder an include directory. Fails with backendgen's own
+words when the description, or a kernel that it names, is wrong.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)

@@ -15,8 +15,8 @@ Adds a target that builds the wheel of a backend::
   Where the wheel goes; ``dist`` below the build folder by default.
 
 Installs the backend's component into a staging folder and packages that with the generated
-``setup.py``: nothing is downloaded, and nothing of the environment but setuptools is used. The same
-input gives the same bytes.
+``setup.py``: nothing is downloaded, and nothing of the environment is used but pip and setuptools,
+70.1 or newer. The same input gives the same bytes.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
@@ -41,7 +41,10 @@ function(backendkit_wheel target)
     ${target}
     COMMAND ${stage_command}
     COMMAND ${CMAKE_COMMAND} -E copy_directory ${generated}/packaging ${stage}
-    COMMAND ${BACKENDKIT_PYTHON} -m pip wheel --quiet --no-deps --no-build-isolation
+    # In the environment, since a pip before 22.2 refuses the option; without it, an old setuptools
+    # is met as an ImportError in setup.py.
+    COMMAND ${CMAKE_COMMAND} -E env PIP_CHECK_BUILD_DEPENDENCIES=1
+            ${BACKENDKIT_PYTHON} -m pip wheel --quiet --no-deps --no-build-isolation
             --disable-pip-version-check --wheel-dir ${output} ${stage}
     DEPENDS ${arg_BACKEND}
     COMMENT "Building the wheel of ${arg_BACKEND} in ${output}"

@@ -108,6 +108,21 @@ def test_the_wheel_is_the_same_wherever_the_package_is_installed(touched, monkey
     assert contents[0] == contents[1]
 
 
+def test_an_old_setuptools_is_named(touched, monkeypatch, tmp_path):
+    project = touched()
+    edit(project, "foo SOURCES", "foo WHEEL SOURCES")
+    configure(project)
+    old = tmp_path / "old" / "setuptools-65.5.0.dist-info"
+    old.mkdir(parents=True)
+    (old / "METADATA").write_text("Metadata-Version: 2.1\nName: setuptools\nVersion: 65.5.0\n")
+    monkeypatch.setenv("PYTHONPATH", str(old.parent))
+    result = project.make("--target", "foo_wheel")
+    assert result.returncode != 0
+    text = result.stdout + result.stderr
+    assert "setuptools==65.5.0 is incompatible with setuptools>=70.1" in text
+    assert "Traceback" not in text
+
+
 def test_a_smoke_test_of_a_package_installed_elsewhere_runs_it(touched):
     """The empty file that stands for the library is found, and refused by the loader."""
     project = touched()
