@@ -41,6 +41,13 @@ bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
     }
     Operator op{std::move(*schema)};
     op.structured = function.structured;
+    op.delegate = function.delegate;
+    op.tensor_iterator = function.tensor_iterator;
+    op.precomputed = function.precomputed;
+    op.composite_explicit = function.composite_explicit;
+    op.on_cpu = function.on_cpu;
+    op.device_check = function.device_check;
+    op.pointwise = function.pointwise;
     op.composite_implicit =
         function.composite_implicit || (!function.has_dispatch && !function.structured);
     op.const_ref_for_mutable = function.const_ref_for_mutable;
@@ -114,6 +121,7 @@ void derive(const Group& group, const Listed& listed, std::vector<Operator>& der
       }
       Operator op{std::move(*schema)};
       op.derived = true;
+      op.composite_explicit = true;
       op.const_ref_for_mutable = base.const_ref_for_mutable;
       derived.push_back(std::move(op));
     }

@@ -21,10 +21,22 @@ enum class Layout {
 enum class OnFailure { kWarn, kError };
 enum class Fallback { kCpu, kError };
 
-/// One line of [operators.kernels].
+/// What a kernel's tensors are like.
+enum class Inputs {
+  kStrided,  // as PyTorch passes them
+  kDense,    // contiguous, and for elementwise operators of one shape and dtype
+};
+
+/// What answers when a tensor has a dtype that a kernel does not compute.
+enum class Unsupported { kFallback, kError };
+
+/// One line of [operators.kernels]; what it does not say itself is as [operators] says.
 struct Kernel {
   Text op;        // "add.out", without "aten::"
   Text function;  // "foo::add"
+  Inputs inputs = Inputs::kStrided;
+  Unsupported unsupported = Unsupported::kFallback;
+  std::vector<Text> dtypes;  // what it computes, by PyTorch's names; empty: every dtype
 };
 
 /// One line of an [entry-points.GROUP] table.

@@ -129,23 +129,36 @@ bool read_dispatch(Events& events, NativeFunction& function) {
     std::vector<std::string> words;
     split(keys, words);
     for (const std::string& word : words) {
-      if (word == "CompositeImplicitAutograd") function.composite_implicit = true;
+      function.composite_implicit |= word == "CompositeImplicitAutograd";
+      function.composite_explicit |=
+          word == "CompositeExplicitAutograd" || word == "CompositeExplicitAutogradNonFunctional";
+      function.on_cpu |= word == "CPU";
     }
     if (events.next() == YAML_NO_EVENT || !events.skip()) return false;
   }
   return true;
 }
 
-/// One tag, or a list of them.
-bool read_tags(Events& events, NativeFunction& function) {
+/// One text, or a list of them.
+bool read_texts(Events& events, std::string_view key, std::vector<std::string>& texts) {
   const bool list = events.type() == YAML_SEQUENCE_START_EVENT;
   if (list) events.next();
   while (events.type() != YAML_SEQUENCE_END_EVENT) {
-    std::string tag;
-    if (events.type() == YAML_NO_EVENT || !read_text(events, "tags", tag)) return false;
-    function.core |= tag == "core";
+    std::string text;
+    if (events.type() == YAML_NO_EVENT || !read_text(events, key, text)) return false;
+    texts.push_back(std::move(text));
     if (!list) return true;
     events.next();
+  }
+  return true;
+}
+
+bool read_tags(Events& events, NativeFunction& function) {
+  std::vector<std::string> tags;
+  if (!read_texts(events, "tags", tags)) return false;
+  for (const std::string& tag : tags) {
+    function.core |= tag == "core";
+    function.pointwise |= tag == "pointwise";
   }
   return true;
 }
@@ -164,7 +177,20 @@ bool read_value(Events& events, const std::string& key, NativeFunction& function
   }
   if (key == "structured_delegate") {
     function.structured = true;
-    return events.skip();
+    return read_text(events, key, function.delegate);
+  }
+  if (key == "structured_inherits") {
+    std::string base;
+    if (!read_text(events, key, base)) return false;
+    function.tensor_iterator = base == "TensorIteratorBase";
+    return true;
+  }
+  if (key == "precomputed") return read_texts(events, key, function.precomputed);
+  if (key == "device_check") {
+    std::string check;
+    if (!read_text(events, key, check)) return false;
+    function.device_check = check != "NoCheck";
+    return true;
   }
   if (key == "use_const_ref_for_mutable_tensors") {
     return read_flag(events, key, function.const_ref_for_mutable);

@@ -14,14 +14,21 @@ namespace backendgen {
 
 /// One entry of native_functions.yaml, as far as backends need it, before its schema is parsed.
 struct NativeFunction {
-  std::string func;                    // the schema: "add.out(Tensor self, …) -> Tensor(a!)"
-  Span span;                           // of the schema
-  std::vector<std::string> autogen;    // names of the variants that torchgen derives from the group
-  bool structured = false;             // has `structured` or `structured_delegate`
-  bool has_dispatch = false;           // has a `dispatch` table at all
-  bool composite_implicit = false;     // the table names CompositeImplicitAutograd
-  bool const_ref_for_mutable = false;  // use_const_ref_for_mutable_tensors
-  bool core = false;                   // has the tag `core`
+  std::string func;                  // the schema: "add.out(Tensor self, …) -> Tensor(a!)"
+  Span span;                         // of the schema
+  std::vector<std::string> autogen;  // names of the variants that torchgen derives from the group
+  bool structured = false;           // has `structured` or `structured_delegate`
+  std::string delegate;              // of `structured_delegate`: "add.out"
+  bool tensor_iterator = false;      // `structured_inherits` names TensorIteratorBase
+  std::vector<std::string> precomputed;  // "dim -> int dim", what its meta function works out
+  bool has_dispatch = false;             // has a `dispatch` table at all
+  bool composite_implicit = false;       // the table names CompositeImplicitAutograd
+  bool composite_explicit = false;       // or CompositeExplicitAutograd, or that for non-functional
+  bool on_cpu = false;                   // or CPU
+  bool device_check = true;              // PyTorch wants all tensors on one device
+  bool pointwise = false;                // has the tag `pointwise`
+  bool const_ref_for_mutable = false;    // use_const_ref_for_mutable_tensors
+  bool core = false;                     // has the tag `core`
 };
 
 /// Reads the list of operators that PyTorch ships with torchgen. Keys that backends do not need are

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "document.h"
+#include "read_operators.h"
 #include "suggest.h"
 #include "validate.h"
 #include "value_reader.h"
@@ -27,21 +28,11 @@ const std::vector<TableKeys>& known_tables() {
       {"backend", {"name", "package", "version", "summary", "runtime", "header"}},
       {"torch", {"requires"}},
       {"autoload", {"layout", "on_failure", "imports"}},
-      {"operators", {"fallback", "kernels"}},
+      {"operators", {"fallback", "inputs", "dtypes", "unsupported", "kernels"}},
       {"amp", {"dtypes"}},
       {"entry-points", {}},
   };
   return tables;
-}
-
-/// "`a`, `b` and `c`".
-std::string enumerate(const std::vector<std::string>& words) {
-  std::string result;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i != 0) result += i + 1 == words.size() ? " and " : ", ";
-    result += "`" + words[i] + "`";
-  }
-  return result;
 }
 
 std::optional<Complaint> judge_amp_dtype(std::string_view name) {
@@ -62,7 +53,7 @@ class DescriptionReader {
     read_backend();
     read_torch();
     read_autoload();
-    read_operators();
+    read_operators(table("operators"), reader_, problems_, result_);
     read_amp();
     if (const Value* groups = table("entry-points")) read_groups(*groups, "");
     return std::move(result_);
@@ -77,7 +68,7 @@ class DescriptionReader {
       if (member.value.kind == Value::Kind::kTable) {
         Diagnostic& problem =
             problems_.error("unknown table " + in_ticks("[" + member.key + "]"), place(member));
-        suggest(problem, member.key, names, "tables");
+        suggest_known(problem, member.key, names, "tables");
       } else {
         Diagnostic& problem = problems_.error(
             "unknown key " + in_ticks(member.key) + " outside a table", member.span);
@@ -109,7 +100,7 @@ class DescriptionReader {
       Diagnostic& problem = problems_.error(
           fmt::format("unknown key {} in [{}]", in_ticks(member.key), known.name), place(member));
       if (nearest(member.key, known.keys) || !send_to_table(problem, member.key)) {
-        suggest(problem, member.key, known.keys, "keys");
+        suggest_known(problem, member.key, known.keys, "keys");
       }
     }
   }
@@ -122,17 +113,6 @@ class DescriptionReader {
       return true;
     }
     return false;
-  }
-
-  static void suggest(Diagnostic& problem, std::string_view word,
-                      const std::vector<std::string>& known, const char* what) {
-    if (const auto near = nearest(word, known)) {
-      problem.help.push_back(fmt::format("did you mean `{}`?", *near));
-    } else if (known.size() == 1) {
-      problem.notes.push_back(fmt::format("the only key is `{}`", known.front()));
-    } else {
-      problem.notes.push_back(fmt::format("the {} are {}", what, enumerate(known)));
-    }
   }
 
   void read_backend() {
@@ -200,40 +180,6 @@ class DescriptionReader {
                  import.span)
           .notes.push_back("`imports` names Python modules of this package");
     }
-  }
-
-  void read_operators() {
-    const Value* operators = table("operators");
-    const std::size_t fallback =
-        reader_.choice(find(operators, "fallback"), "fallback", {"cpu", "error"}, 0);
-    result_.fallback = fallback == 0 ? Fallback::kCpu : Fallback::kError;
-    const Member* kernels = find(operators, "kernels");
-    if (kernels == nullptr) return;
-    if (kernels->value.kind != Value::Kind::kTable) {
-      reader_.wrong_type(*kernels, "a table of operators and C++ functions")
-          .help.push_back(
-              "write `[operators.kernels]`, and below it lines such as `\"add.out\" = "
-              "\"foo::add\"`");
-      return;
-    }
-    for (const Member& member : kernels->value.members) read_kernel(member);
-  }
-
-  void read_kernel(const Member& member) {
-    if (const auto complaint = judge_operator(member.key)) {
-      reader_.cannot_be(member.key, member.span, "an operator", *complaint);
-      return;
-    }
-    if (member.value.kind == Value::Kind::kTable && !member.value.members.empty()) {
-      const std::string op = member.key + "." + member.value.members.front().key;
-      problems_.error(fmt::format("operator {} needs quotes", in_ticks(op)), member.span)
-          .help.push_back(fmt::format("write `\"{}\" = \"...\"`", op));
-      return;
-    }
-    Text function = reader_.text(&member, "a C++ function", judge_cpp_name);
-    // A kernel with a bad function stays, so that its operator is looked up as well.
-    if (!function.span.known()) function = {member.key, member.value.span};
-    result_.kernels.push_back({{member.key, member.span}, std::move(function)});
   }
 
   void read_amp() {

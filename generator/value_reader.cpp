@@ -31,7 +31,28 @@ const char* kind_name(const Value& value) {
   return "a table";
 }
 
+/// "`a`, `b` and `c`".
+std::string enumerate(const std::vector<std::string>& words) {
+  std::string result;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i != 0) result += i + 1 == words.size() ? " and " : ", ";
+    result += "`" + words[i] + "`";
+  }
+  return result;
+}
+
 }  // namespace
+
+void suggest_known(Diagnostic& problem, std::string_view word,
+                   const std::vector<std::string>& known, const char* what) {
+  if (const auto near = nearest(word, known)) {
+    problem.help.push_back(fmt::format("did you mean `{}`?", *near));
+  } else if (known.size() == 1) {
+    problem.notes.push_back(fmt::format("the only key is `{}`", known.front()));
+  } else {
+    problem.notes.push_back(fmt::format("the {} are {}", what, enumerate(known)));
+  }
+}
 
 const Member* find(const Value* table, std::string_view key) {
   if (table == nullptr) return nullptr;
@@ -51,6 +72,20 @@ Diagnostic& ValueReader::wrong_type(const Member& member, const std::string& exp
   return problems_.error(
       fmt::format("{} is {}, expected {}", in_ticks(member.key), kind_name(member.value), expected),
       span);
+}
+
+Diagnostic& ValueReader::wrong_value(const Member& member, const std::string& message) {
+  return problems_.error(message, member.value.span.known() ? member.value.span : member.span);
+}
+
+void ValueReader::refuse_unknown_keys(const Value& table, const std::string& where,
+                                      const std::vector<std::string>& keys) {
+  for (const Member& member : table.members) {
+    if (std::find(keys.begin(), keys.end(), member.key) != keys.end()) continue;
+    Diagnostic& problem = problems_.error(
+        fmt::format("unknown key {} in {}", in_ticks(member.key), where), place(member));
+    suggest_known(problem, member.key, keys, "keys");
+  }
 }
 
 void ValueReader::cannot_be(const std::string& text, const Span& span, const char* what,

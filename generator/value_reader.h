@@ -37,6 +37,13 @@ class ValueReader {
   /// "`x` is a list, expected …".
   Diagnostic& wrong_type(const Member& member, const std::string& expected);
 
+  /// An error about the value of a member.
+  Diagnostic& wrong_value(const Member& member, const std::string& message);
+
+  /// "unknown key `x` in …", for every member of a table whose key is not among `keys`.
+  void refuse_unknown_keys(const Value& table, const std::string& where,
+                           const std::vector<std::string>& keys);
+
   /// "`x` cannot be …: it starts with a digit".
   void cannot_be(const std::string& text, const Span& span, const char* what,
                  const Complaint& complaint);
@@ -46,6 +53,11 @@ class ValueReader {
 
   Diagnostics& problems_;
 };
+
+/// Adds to an error about the unknown `word` the one of `known` that was most likely meant, or the
+/// list of them; `what` they are, such as "keys".
+void suggest_known(Diagnostic& problem, std::string_view word,
+                   const std::vector<std::string>& known, const char* what);
 
 /// The member of a table with this key; null when there is none, or no table.
 const Member* find(const Value* table, std::string_view key);
