@@ -46,6 +46,8 @@ bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
     op.precomputed = function.precomputed;
     op.composite_explicit = function.composite_explicit;
     op.on_cpu = function.on_cpu;
+    op.dispatch = function.dispatch;
+    op.core = function.core;
     op.device_check = function.device_check;
     op.pointwise = function.pointwise;
     op.composite_implicit =
@@ -121,6 +123,7 @@ void derive(const Group& group, const Listed& listed, std::vector<Operator>& der
       }
       Operator op{std::move(*schema)};
       op.derived = true;
+      op.base = base.schema.name().text();
       op.composite_explicit = true;
       op.const_ref_for_mutable = base.const_ref_for_mutable;
       derived.push_back(std::move(op));

@@ -133,6 +133,8 @@ bool read_dispatch(Events& events, NativeFunction& function) {
       function.composite_explicit |=
           word == "CompositeExplicitAutograd" || word == "CompositeExplicitAutogradNonFunctional";
       function.on_cpu |= word == "CPU";
+      if (!function.dispatch.empty()) function.dispatch += ", ";
+      function.dispatch += word;
     }
     if (events.next() == YAML_NO_EVENT || !events.skip()) return false;
   }
@@ -169,6 +171,11 @@ bool read_value(Events& events, const std::string& key, NativeFunction& function
     return read_text(events, key, function.func);
   }
   if (key == "dispatch") return read_dispatch(events, function);
+  if (key == "ufunc_inner_loop") {  // torchgen writes the kernels of both
+    function.on_cpu = true;
+    function.dispatch += function.dispatch.empty() ? "CPU, CUDA" : ", CPU, CUDA";
+    return events.skip();
+  }
   if (key == "structured") {
     bool structured = false;
     if (!read_flag(events, key, structured)) return false;

@@ -24,7 +24,8 @@ struct NativeFunction {
   bool has_dispatch = false;             // has a `dispatch` table at all
   bool composite_implicit = false;       // the table names CompositeImplicitAutograd
   bool composite_explicit = false;       // or CompositeExplicitAutograd, or that for non-functional
-  bool on_cpu = false;                   // or CPU
+  bool on_cpu = false;                   // or CPU, by `ufunc_inner_loop` too
+  std::string dispatch;                  // all keys of the table: "CPU, CUDA, MPS"
   bool device_check = true;              // PyTorch wants all tensors on one device
   bool pointwise = false;                // has the tag `pointwise`
   bool const_ref_for_mutable = false;    // use_const_ref_for_mutable_tensors

@@ -56,6 +56,8 @@ TEST_CASE("entries of the operator list", "[native_functions]") {
   CHECK(add.has_dispatch);
   CHECK(!add.composite_implicit);
   CHECK(add.core);
+  CHECK(add.on_cpu);
+  CHECK(add.dispatch == "CPU, CUDA, SparseCPU, SparseCUDA");
   CHECK(add.autogen == std::vector<std::string>{"add.x_out", "add_functional"});
   const NativeFunction& silu = functions->at(1);
   CHECK(silu.const_ref_for_mutable);
