@@ -14,19 +14,16 @@ namespace backendgen {
 
 namespace {
 
-Span span_of(const yaml_mark_t& mark, std::size_t length = 1) {
-  return {mark.line + 1, mark.column + 1, length};
-}
-
 /// libyaml's stream of events, one at a time. The current event stays valid until the next.
 class Events {
  public:
-  Events(const Source& source, Diagnostics& problems) : problems_(problems) {
+  Events(const Source& source, Diagnostics& problems) : source_(source), problems_(problems) {
     if (yaml_parser_initialize(&parser_) == 0) {
       failed_ = true;
       problems_.error("out of memory");
       return;
     }
+    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser_,
                                  reinterpret_cast<const unsigned char*>(source.text().data()),
                                  source.text().size());
@@ -46,7 +43,10 @@ class Events {
     if (yaml_parser_parse(&parser_, &event_) == 0) {
       failed_ = true;
       const char* problem = parser_.problem == nullptr ? "unreadable" : parser_.problem;
-      problems_.error(fmt::format("not YAML: {}", problem), span_of(parser_.problem_mark));
+      const std::size_t at = parser_.error == YAML_READER_ERROR
+                                 ? parser_.problem_offset
+                                 : offset(parser_.problem_mark.index);
+      problems_.error(fmt::format("not YAML: {}", problem), source_.span(at, at + 1));
       return YAML_NO_EVENT;
     }
     return event_.type;
@@ -58,11 +58,9 @@ class Events {
     return {reinterpret_cast<const char*>(event_.data.scalar.value), event_.data.scalar.length};
   }
 
-  Span span() const {
-    const bool one_line = event_.start_mark.line == event_.end_mark.line;
-    const std::size_t length =
-        one_line ? event_.end_mark.column - event_.start_mark.column : std::size_t{1};
-    return span_of(event_.start_mark, length == 0 ? 1 : length);
+  Span span() {
+    const std::size_t begin = offset(event_.start_mark.index);
+    return source_.span(begin, offset(event_.end_mark.index));
   }
 
   /// Skips the rest of the value whose first event is the current one.
@@ -79,9 +77,28 @@ class Events {
   Diagnostics& problems() { return problems_; }
 
  private:
+  /// Where a character is in the source. libyaml counts characters, and lines by YAML's rules,
+  /// which end them at more than "\n".
+  std::size_t offset(std::size_t index) {
+    const std::string& text = source_.text();
+    const auto within = [&] { return (text[offset_] & 0xC0) == 0x80; };
+    for (; index_ < index && offset_ < text.size(); ++index_) {
+      do ++offset_;
+      while (offset_ < text.size() && within());
+    }
+    for (; index_ > index; --index_) {
+      do --offset_;
+      while (within());
+    }
+    return offset_;
+  }
+
+  const Source& source_;
   Diagnostics& problems_;
   yaml_parser_t parser_{};
   yaml_event_t event_{};
+  std::size_t index_ = 0;   // of a character near the current event,
+  std::size_t offset_ = 0;  // and where it begins
   bool failed_ = false;
 };
 
@@ -237,6 +254,9 @@ bool read_entry(Events& events, std::vector<NativeFunction>& functions) {
   return true;
 }
 
+constexpr std::string_view kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
 }  // namespace
 
 std::optional<std::vector<NativeFunction>> read_native_functions(const Source& source,
@@ -266,18 +286,20 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
 }
 
 std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots) {
-  constexpr std::string_view kEntry = "- ";
   constexpr std::string_view kUsual = "- func: ";
   std::string kept;
   bool keep = true;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with(kUsual)) {
-      const std::string_view name = line.substr(kUsual.size(), line.find('(') - kUsual.size());
-      keep = roots.contains(OperatorName::parse(name).root());
-    } else if (line.starts_with(kEntry)) {
+    if (line.starts_with('-')) {
       keep = true;
+      if (line.starts_with(kUsual)) {
+        const std::string_view rest = line.substr(kUsual.size());
+        const std::string_view name = rest.substr(0, rest.find_first_not_of(kNameLetters));
+        const bool usual = rest.substr(name.size()).starts_with('(');
+        keep = !usual || roots.contains(OperatorName::parse(name).root());
+      }
     }
     if (keep) {
       kept += line;

@@ -85,7 +85,7 @@ std::string OperatorName::text() const {
 
 bool OperatorName::inplace() const {
   const std::string_view inner = dunder(base);
-  return inner.empty() ? base.ends_with('_') : !augmented(inner).empty();
+  return inner.empty() ? base.ends_with('_') && base != "_" : !augmented(inner).empty();
 }
 
 std::string OperatorName::root() const {
@@ -95,8 +95,9 @@ std::string OperatorName::root() const {
     const std::string_view operation = augmented(inner);
     return operation.empty() ? base : fmt::format("__{}__", operation);
   }
-  if (base.ends_with('_')) return base.substr(0, base.size() - 1);
-  if (base.ends_with(kFunctional)) return base.substr(0, base.size() - kFunctional.size());
+  for (const std::string_view ending : {std::string_view("_"), kFunctional}) {
+    if (base.ends_with(ending) && base != ending) return base.substr(0, base.size() - ending.size());
+  }
   return base;
 }
 

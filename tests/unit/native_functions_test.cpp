@@ -78,7 +78,12 @@ TEST_CASE("an excerpt keeps entries and the numbers of lines", "[native_function
   CHECK(excerpt(text, {"__and__"}) ==
         "# head\n\n\n\n\n\n- {func: odd}\n- func: __iand__(x)\n  a: b");
   CHECK(excerpt("", {"add"}).empty());
-  CHECK(excerpt("- func: add", {}) == "\n");
+  // Entries that begin in another way are kept: who knows whose they are.
+  for (const char* odd : {"-\n  func: sub(x)\n", "-\tfunc: sub(x)\n", "- func: 'sub(x)'\n",
+                          "- func: sub\n    (x)\n", "- func: &a sub(x)\n"}) {
+    CHECK(excerpt("- func: mul(x)\n" + std::string(odd), {"add"}) == "\n" + std::string(odd));
+  }
+  CHECK(excerpt("- func: add(", {}) == "\n");
 }
 
 TEST_CASE("a damaged operator list is an error with its place", "[native_functions]") {
@@ -98,5 +103,8 @@ TEST_CASE("a damaged operator list is an error with its place", "[native_functio
   CHECK(complaint("- func: a\n\tb: c\n") ==
         "2:1: not YAML: found a tab character that violates indentation");
   CHECK(complaint("- func: a\n  b\n  c: d\n") == "3:3: not YAML: could not find expected ':'");
-  CHECK(complaint("- func: \xff\n") == "1:1: not YAML: invalid leading UTF-8 octet");
+  CHECK(complaint("- func: \xff\n") == "1:9: not YAML: invalid leading UTF-8 octet");
+  // Columns count bytes, and only "\n" ends a line.
+  CHECK(complaint("# \xC2\x85\r\n- func: \xC3\xA9\n  tags: [[x]]\n") == "3:10: `tags` is no text");
+  CHECK(complaint("- {func: \"\xC3\xA9\", tags: {}}\n") == "1:22: `tags` is no text");
 }

@@ -89,6 +89,8 @@ TEST_CASE("what the variants of an operator share", "[schema]") {
   CHECK(root("__iand__.Tensor") == "__and__");
   CHECK(root("_native_batch_norm_legit_functional") == "_native_batch_norm_legit");
   CHECK(root("__ilike__") == "__ilike__");
+  CHECK(root("_") == "_");
+  CHECK(root("_functional") == "_functional");
 }
 
 TEST_CASE("tensor options are found as four in a row", "[schema]") {
