@@ -96,7 +96,8 @@ std::string OperatorName::root() const {
     return operation.empty() ? base : fmt::format("__{}__", operation);
   }
   for (const std::string_view ending : {std::string_view("_"), kFunctional}) {
-    if (base.ends_with(ending) && base != ending) return base.substr(0, base.size() - ending.size());
+    if (base.ends_with(ending) && base != ending)
+      return base.substr(0, base.size() - ending.size());
   }
   return base;
 }
