@@ -237,6 +237,7 @@ def main() -> int:
     for target in targets:
         target.prepare()
     workers = shares(targets, options.jobs, options.seconds)
+    print(f"{len(targets)} targets, {len(workers)} at once, {options.seconds} s", flush=True)
     threads = [threading.Thread(target=work, args=(slices,)) for slices in workers]
     for thread in threads:
         thread.start()
