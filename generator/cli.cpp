@@ -10,6 +10,7 @@
 #include "commands/ci.h"
 #include "commands/generate.h"
 #include "commands/new.h"
+#include "commands/ops.h"
 #include "commands/schema.h"
 #include "commands/wheel.h"
 #include "suggest.h"
@@ -56,6 +57,20 @@ const std::vector<Registered>& commands() {
          return run_generate({a.at(0), a.value("out"), a.value("torch"), a.has("list"),
                               a.has("check"), a.has("force")},
                              context);
+       }},
+      {{"ops",
+        {"[PATTERN]"},
+        "look up PyTorch operators",
+        {{"schema", "", "print schemas and C++ functions"},
+         {"kernels", "", "only operators that have a kernel"},
+         {"format", "FORMAT", "text (default), json, or html: a page for a browser"},
+         {"torch", "DIR", "the PyTorch to look into: a folder, or a release such as 2.13"},
+         {"stub", "OP", "begin a kernel for it; several with commas between"},
+         {"since", "DIR", "what changed since that PyTorch: a folder, or a release"}}},
+       [](const Arguments& a, Context& context) {
+         return run_ops({a.at(0), a.has("schema"), a.has("kernels"), a.value("format"),
+                         a.value("torch"), a.value("stub"), a.value("since")},
+                        context);
        }},
       {{"wheel",
         {"[DESCRIPTION]"},

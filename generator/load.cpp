@@ -37,17 +37,13 @@ std::optional<fs::path> find_named(const std::string& argument, Context& context
   return std::nullopt;
 }
 
-std::optional<fs::path> find_above(Context& context) {
+std::optional<fs::path> find_above(const Context& context) {
   for (fs::path folder = context.folder.lexically_normal();;) {
     if (context.disk.look(folder / kFileName) != Entry::kNothing) return folder / kFileName;
     const fs::path above = folder.parent_path();
-    if (above == folder || folder.empty()) break;
+    if (above == folder || folder.empty()) return std::nullopt;
     folder = above;
   }
-  context.console.error(
-      fmt::format("no {} in {} or above it", kFileName, context.folder.generic_string()),
-      "`backendgen new PATH` starts a project");
-  return std::nullopt;
 }
 
 /// The path as messages show it: as typed, or relative to where the user is.
@@ -64,9 +60,19 @@ std::string shown_path(const fs::path& path, const std::string& argument, const 
 
 }  // namespace
 
+bool has_description(const Context& context) {
+  return find_above(context).has_value();
+}
+
 std::optional<OpenedDescription> open_description(const std::string& argument, Context& context) {
   const auto path = argument.empty() ? find_above(context) : find_named(argument, context);
-  if (!path) return std::nullopt;
+  if (!path) {
+    if (!argument.empty()) return std::nullopt;
+    context.console.error(
+        fmt::format("no {} in {} or above it", kFileName, context.folder.generic_string()),
+        "`backendgen new PATH` starts a project");
+    return std::nullopt;
+  }
   const std::string shown = shown_path(*path, argument, context);
   if (context.disk.look(*path) != Entry::kFile) {
     context.console.error(in_ticks(shown) + " is not a file");

@@ -24,6 +24,9 @@ struct Loaded {
   std::filesystem::path folder;
 };
 
+/// Whether there is a backend.toml in the context's folder or above.
+bool has_description(const Context& context);
+
 /// Finds and reads a backend.toml: `argument` is the file, or its folder; when it is empty, the
 /// nearest one in the context's folder or above. Reports what is wrong and returns nothing when
 /// there is none, or it cannot be read, or is larger than a megabyte.

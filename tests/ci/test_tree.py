@@ -51,7 +51,9 @@ def test_licence_line() -> None:
     missing = [
         name
         for name in ours(code())
-        if not name.startswith(("templates/glue/", "templates/packaging/", "tests/cmake/errors/"))
+        if not name.startswith(
+            ("templates/glue/", "templates/ops/", "templates/packaging/", "tests/cmake/errors/")
+        )
         and text(name)
         and "SPDX-License-Identifier: Apache-2.0" not in text(name)[:200]
     ]

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_stub.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cpp_types.h"
+#include "quote.h"
+#include "template.h"
+#include "validate.h"
+
+namespace backendgen {
+
+namespace {
+
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    std::string_view name = list.substr(0, comma);
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    while (name.ends_with(' ')) name.remove_suffix(1);
+    if (!name.empty()) names.emplace_back(name);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return names;
+}
+
+/// A function for a kernel of this operator that no kernel has yet: `foo::add` for "add.out", or
+/// with the overload, `foo::add_out`, where that is taken or no name in C++ (`and`, `__and__`).
+std::string function_for(const OperatorName& name, const std::string& scope,
+                         const std::vector<Kernel>& kernels) {
+  std::string base = name.base;
+  while (base.starts_with('_')) base.erase(0, 1);
+  while (base.ends_with("__")) base.pop_back();
+  const std::string full = name.overload.empty() ? base + "_kernel" : base + '_' + name.overload;
+  for (const std::string& candidate : {scope + base, scope + full}) {
+    const bool taken = std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) {
+      return kernel.function.value == candidate;
+    });
+    if (!taken && !judge_cpp_name(candidate)) return candidate;
+  }
+  return scope + full + "_kernel";
+}
+
+/// Parameters on one line, or one a line where that is too long.
+std::string wrapped(const Signature& signature, const std::string& function) {
+  constexpr std::size_t kColumns = 100;
+  const std::string line = signature.declaration();
+  const std::size_t others = signature.return_type.size() + function.size() + 5;
+  if (others + line.size() <= kColumns) return line;
+  std::vector<std::string> lines;
+  for (const auto& [type, name] : signature.parameters) {
+    lines.push_back(fmt::format("\n    {} {}", type, name));
+  }
+  return fmt::format("{}", fmt::join(lines, ","));
+}
+
+const TemplateFile& stub_template() {
+  const auto all = templates();
+  const auto found = std::find_if(
+      all.begin(), all.end(), [](const TemplateFile& file) { return file.path == "ops/stub.cpp"; });
+  if (found == all.end()) throw InternalError("template ops/stub.cpp: missing");
+  return *found;
+}
+
+Values stub_values(const Kernel& kernel, const Operator& op) {
+  std::string unknown;
+  const auto signature = cpp_signature(op, SymInts::kNumbers, unknown);
+  if (!signature) throw InternalError(fmt::format("no C++ type for {}", unknown));
+  const std::string& function = kernel.function.value;
+  return {{{"op_quoted", quote(kernel.op.value)},
+           {"function", function},
+           {"function_quoted", quote(function)},
+           {"schema", "aten::" + op.schema.text()},
+           {"return_type", signature->return_type},
+           {"parameters", wrapped(*signature, function)},
+           {"message_quoted",
+            quote(fmt::format("{} (aten::{}) is not written yet", function, kernel.op.value))}},
+          {},
+          {}};
+}
+
+}  // namespace
+
+std::optional<std::string> kernel_stubs(const std::string& operators,
+                                        const Description* description, const Catalog& catalog,
+                                        const TorchInstall& torch, Diagnostics& problems) {
+  const std::size_t errors = problems.error_count();
+  const std::string scope = description == nullptr ? "foo::" : description->name.value + "::";
+  Description wanted;  // of these kernels alone
+  std::vector<Kernel> taken;
+  if (description != nullptr) taken = description->kernels;
+  for (const std::string& name : split(operators)) {
+    const auto is_it = [&](const Kernel& kernel) { return kernel.op.value == name; };
+    if (std::any_of(wanted.kernels.begin(), wanted.kernels.end(), is_it)) {
+      problems.error(fmt::format("operator `{}` is listed twice", name));
+      continue;
+    }
+    const auto own = std::find_if(taken.begin(), taken.end(), is_it);
+    if (own != taken.end()) {
+      wanted.kernels.push_back({{name, {}}, {own->function.value, {}}});
+      continue;
+    }
+    const Kernel kernel = {{name, {}}, {function_for(OperatorName::parse(name), scope, taken), {}}};
+    taken.push_back(kernel);
+    wanted.kernels.push_back(kernel);
+  }
+  if (wanted.kernels.empty()) problems.error("`--stub` names no operator");
+  check_operators(wanted, catalog, torch, problems);
+  if (problems.error_count() != errors) return std::nullopt;
+  Values values;
+  auto& rows = values.lists["kernels"];
+  for (const Kernel& kernel : wanted.kernels) {
+    const Operator& op = *catalog.find(kernel.op.value);
+    if (!op.delegate.empty()) {
+      problems
+          .warning(fmt::format("a kernel for `{}` gives `{}` too", op.delegate, kernel.op.value))
+          .help.push_back(fmt::format("`backendgen ops --stub {}`", op.delegate));
+    }
+    rows.push_back(stub_values(kernel, op));
+  }
+  return fill(stub_template(), values);
+}
+
+}  // namespace backendgen
