@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -71,6 +72,13 @@ class FakeDisk : public Disk {
       const std::filesystem::path one = path;
       if (one.parent_path() == folder) names.push_back(one.filename().string());
     }
+    for (const std::string& path : folders) {
+      const std::filesystem::path one = path;
+      if (one.has_filename() && one.parent_path() == folder) {
+        names.push_back(one.filename().string());
+      }
+    }
+    std::sort(names.begin(), names.end());
     return names;
   }
 
