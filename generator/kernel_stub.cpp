@@ -37,7 +37,9 @@ std::string function_for(const OperatorName& name, const std::string& scope,
   std::string base = name.base;
   while (base.starts_with('_')) base.erase(0, 1);
   while (base.ends_with("__")) base.pop_back();
-  const std::string full = name.overload.empty() ? base + "_kernel" : base + '_' + name.overload;
+  std::string full = base + '_' + (name.overload.empty() ? "kernel" : name.overload);
+  // C++ reserves names with two underscores side by side: those of `set_` and `source_Tensor`.
+  while (full.find("__") != std::string::npos) full.erase(full.find("__"), 1);
   for (const std::string& candidate : {scope + base, scope + full}) {
     const bool taken = std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) {
       return kernel.function.value == candidate;

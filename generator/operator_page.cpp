@@ -204,10 +204,13 @@ std::string operators_page(const OperatorReport& report) {
     const StateCounts its = count_states(members[i]);
     const Progress progress = progress_of(members[i]);
     Values group;
-    group.texts = {{"key", std::string(groups[i].key)},
-                   {"title", std::string(groups[i].title)},
-                   {"text", counts_text(its)},
-                   {"numbers", fmt::format("{} of {} written", progress.written, progress.wanted)}};
+    group.texts = {
+        {"key", std::string(groups[i].key)},
+        {"title", std::string(groups[i].title)},
+        {"text", counts_text(its)},
+        {"numbers", progress.wanted == 0
+                        ? "nothing to write"
+                        : fmt::format("{} of {} written", progress.written, progress.wanted)}};
     group.lists["bar"] = bar(its);
     auto& rows = group.lists["rows"];
     for (const OperatorStatus& status : members[i]) rows.push_back(row(status));
