@@ -24,7 +24,7 @@ struct Operator {
   bool structured = false;       // its group has a structured kernel
   std::string delegate;          // the out= operator whose structured kernel it uses: "add.out"
   bool tensor_iterator = false;  // a structured kernel that is a TensorIterator
-  std::vector<std::string> precomputed;  // "dim -> int dim": what a structured kernel gets instead
+  std::vector<std::string> precomputed = {};  // "dim -> int dim": what a structured kernel gets instead
   bool composite_implicit = false;       // made of other operators, which autograd differentiates
   bool composite_explicit = false;       // made of other operators, on every device
   bool on_cpu = false;                   // the CPU has a kernel of its own
@@ -45,6 +45,9 @@ class Catalog {
   /// The operator with this name, such as "add.out"; null when there is none.
   const Operator* find(std::string_view name) const;
 
+  /// The functional, in-place, out= and mutable variants of `op`, itself among them.
+  std::vector<const Operator*> group(const Operator& op) const;
+
   /// In the order of native_functions.yaml; then the derived ones.
   const std::vector<Operator>& operators() const { return operators_; }
 
@@ -54,6 +57,7 @@ class Catalog {
  private:
   std::vector<Operator> operators_;
   std::unordered_map<std::string, std::size_t> by_name_;
+  std::unordered_map<std::string, std::vector<std::size_t>> groups_;  // by group_key
 };
 
 /// Makes the catalog of the entries of native_functions.yaml: what they list, and the out= and
@@ -71,10 +75,5 @@ std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
 /// others. It has all when a name is unknown, so that `check_operators` can suggest another.
 std::optional<Catalog> read_catalog_for(const Description& description, const TorchInstall& torch,
                                         const Disk& disk, Diagnostics& problems);
-
-/// Judges [operators.kernels]: unknown operators, operators that no backend can register, C++
-/// functions that two operators want with the same parameters but another result.
-void check_operators(const Description& description, const Catalog& catalog,
-                     const TorchInstall& torch, Diagnostics& problems);
 
 }  // namespace backendgen

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "parse_schema.h"
 
 namespace backendgen {
 
@@ -209,6 +213,84 @@ std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std:
   return signature;
 }
 
+namespace {
+
+/// The type of an argument of a structured kernel.
+std::string structured_type(const Argument& argument, const Translator& translator) {
+  const Type& type = argument.type;
+  const auto is = [&](Atom atom, std::initializer_list<Suffix> suffixes) {
+    return type.atom == atom && std::equal(type.suffixes.begin(), type.suffixes.end(),
+                                           suffixes.begin(), suffixes.end());
+  };
+  const Suffix optional{Suffix::kOptional, ""};
+  if (type.is(Atom::kTensor)) return "const at::Tensor&";
+  if (is(Atom::kTensor, {optional})) return "at::OptionalTensorRef";
+  if (is(Atom::kScalar, {optional})) return "at::OptionalScalarRef";
+  if (is(Atom::kTensor, {optional, {Suffix::kList, ""}})) return "at::IOptTensorListRef";
+  return translator.argument(type.atom, type.suffixes, false);
+}
+
+/// What the `precomputed` lines of a structured operator say.
+struct Precomputed {
+  std::map<std::string, std::vector<Argument>, std::less<>> instead;  // by the argument's name
+  std::vector<Argument> added;                                        // after all of them
+};
+
+/// Reads "dim -> int dim, int valid", or "int valid" for what comes after the arguments.
+std::optional<Precomputed> read_precomputed(const std::vector<std::string>& lines) {
+  constexpr std::string_view kArrow = " -> ";
+  Precomputed result;
+  for (const std::string& line : lines) {
+    const std::size_t arrow = line.find(kArrow);
+    const bool adds = arrow == std::string::npos;
+    const std::string list = adds ? line : line.substr(arrow + kArrow.size());
+    Diagnostics ignored;
+    const auto schema = parse_schema(fmt::format("f({}) -> ()", list), {1, 1, 1}, ignored);
+    if (!schema) return std::nullopt;
+    auto& target = adds ? result.added : result.instead[line.substr(0, arrow)];
+    target.insert(target.end(), schema->arguments().begin(), schema->arguments().end());
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<StructuredSignature> structured_signature(const Operator& out, std::string& unknown) {
+  const auto precomputed = read_precomputed(out.precomputed);
+  if (!precomputed) {
+    unknown = fmt::format("{}", fmt::join(out.precomputed, "; "));
+    return std::nullopt;
+  }
+  const Translator translator(out, SymInts::kNumbers);
+  StructuredSignature signature;
+  const auto parameter = [&](const Argument& argument) {
+    Parameter result{structured_type(argument, translator), argument.name};
+    if (result.type.empty()) unknown = argument.type.text();
+    return result;
+  };
+  const auto add = [&](Parameter one, bool is_precomputed) {
+    signature.kernel.push_back(std::move(one));
+    signature.precomputed.push_back(is_precomputed);
+  };
+  const auto arguments = out.schema.arguments();
+  const std::size_t inputs = arguments.size() - out.schema.out().size();
+  for (const Argument& argument : arguments.first(inputs)) {
+    signature.meta.push_back(parameter(argument));
+    const auto instead = precomputed->instead.find(argument.name);
+    if (instead == precomputed->instead.end() || argument.type.tensor_like()) {
+      add(signature.meta.back(), false);
+    }
+    if (instead == precomputed->instead.end()) continue;
+    for (const Argument& one : instead->second) add(parameter(one), true);
+  }
+  for (const Argument& one : precomputed->added) add(parameter(one), true);
+  for (const Argument& argument : out.schema.out()) {
+    add({"const at::Tensor&", argument.name}, false);
+  }
+  if (!unknown.empty()) return std::nullopt;
+  return signature;
+}
+
 std::vector<std::size_t> device_order(const Schema& schema) {
   const auto arguments = schema.arguments();
   const std::size_t positional = schema.positional().size();
@@ -231,9 +313,10 @@ std::vector<std::size_t> device_order(const Schema& schema) {
 
 std::vector<std::string> cpp_headers(const Signature& signature) {
   // ATen/core/Tensor.h declares the types that are not listed here.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kHeaders = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeaders = {{
       {"at::Generator", "ATen/core/Generator.h"},
       {"at::ITensorListRef", "ATen/core/IListRef.h"},
+      {"at::IOptTensorListRef", "ATen/core/IListRef.h"},
       {"c10::List<", "ATen/core/List.h"},
       {"at::Dimname", "ATen/core/Dimname.h"},
       {"at::DimVector", "ATen/core/DimVector.h"},

@@ -2,15 +2,17 @@
 #include "kernel_model.h"
 
 #include <algorithm>
-#include <set>
-#include <string_view>
-#include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "check_operators.h"
 #include "cpp_types.h"
+#include "dtypes.h"
+#include "kernel_group.h"
+#include "quote.h"
 
 namespace backendgen {
 
@@ -21,63 +23,152 @@ std::string identifier(const OperatorName& name) {
   return name.overload.empty() ? name.base : name.base + '_' + name.overload;
 }
 
-constexpr std::size_t kColumns = 100;
-
-/// Parameters as they stand behind `head`; one a line when the declaration is too long for one
-/// line.
-std::string wrapped(const std::string& head, const std::string& parameters) {
-  if (head.size() + parameters.size() + std::string_view("();").size() <= kColumns) {
-    return parameters;
+std::string dtypes_of(const Kernel& kernel) {
+  if (kernel.dtypes.empty()) return "backendkit::Dtypes::all()";
+  std::vector<std::string> types;
+  for (const Text& dtype : kernel.dtypes) {
+    types.push_back(fmt::format("at::ScalarType::{}", scalar_type(dtype.value)));
   }
-  std::string text = "\n    ";
-  int depth = 0;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const char letter = parameters[i];
-    text += letter;
-    if (letter == '<') ++depth;
-    if (letter == '>') --depth;
-    if (letter != ',' || depth != 0) continue;
-    text += "\n    ";
-    ++i;  // the space behind the comma
-  }
-  return text;
+  return fmt::format("backendkit::Dtypes{{{}}}", fmt::join(types, ", "));
 }
 
-KernelModel make_model(const Operator& op, const Kernel& kernel, const Signature& signature) {
+/// The names of an operator's arguments, those that it writes results to last.
+std::string argument_names(const Schema& schema) {
+  std::vector<std::string> names;
+  for (const Argument& argument : schema.arguments()) names.push_back(argument.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// The type that has the function to register for an operator.
+std::string registration(const Answer& answer, const KernelModel& model) {
+  std::string unknown;
+  const Schema& schema = answer.op->schema;
+  const auto signature = cpp_signature(*answer.op, SymInts::kNumbers, unknown);
+  const std::string name = quote(schema.name().text());
+  const std::string traits = model.op_id + "_kernel";
+  const std::string order =
+      fmt::format("backendkit::DeviceOf<{}>", fmt::join(device_order(schema), ", "));
+  const auto structured = [&](std::string_view variant) {
+    return fmt::format("backendkit::Structured<{}, backendkit::Variant::{}, {}, {}, {}>", name,
+                       variant, traits, order, signature->type());
+  };
+  const auto plain = [&](std::string_view kind) {
+    return fmt::format("backendkit::{}<{}, {}, {}, {}, static_cast<{}{}>(&{})>", kind, name, traits,
+                       order, signature->type(), model.return_type,
+                       fmt::format(" (*){}", model.signature.substr(model.return_type.size() + 1)),
+                       model.function);
+  };
+  switch (answer.how) {
+    case Derivation::kStructuredFunctional:
+      return structured("kFunctional");
+    case Derivation::kStructuredInPlace:
+      return structured("kInPlace");
+    case Derivation::kStructuredOut:
+      return structured("kOut");
+    case Derivation::kOutOfFunctional:
+      return plain("OutOfFunctional");
+    case Derivation::kInPlaceOfFunctional:
+      return plain("InPlaceOfFunctional");
+    case Derivation::kInPlaceOfOut:
+      return plain("InPlaceOfOut");
+    case Derivation::kNamed:
+      break;
+  }
+  return fmt::format("backendkit::Plain<{}, {}, {}, {}, &{}>", name, traits, order,
+                     signature->type(), model.function);
+}
+
+/// Whether an element of the result depends on one element of each input alone. A TensorIterator
+/// mostly says so; `glu`, `index` and losses with a reduction are the others.
+bool is_elementwise(const Operator& out, const std::vector<const Operator*>& group) {
+  if (!out.tensor_iterator) return false;
+  const auto pointwise = [](const Operator* one) { return one->pointwise; };
+  if (std::any_of(group.begin(), group.end(), pointwise)) return true;
+  const auto arguments = out.schema.arguments();
+  return std::none_of(arguments.begin(), arguments.end(), [](const Argument& argument) {
+    return argument.type.is(Atom::kInt) ||
+           (argument.type.tensor_like() && !argument.type.suffixes.empty() &&
+            argument.type.suffixes.back().kind == Suffix::kList);
+  });
+}
+
+/// Fills what only structured kernels have.
+void add_structured(const Operator& out, const Catalog& catalog, KernelModel& model) {
+  const auto group = catalog.group(out);
+  std::string unknown;
+  const auto signature = structured_signature(out, unknown);
+  const auto functional = std::find_if(group.begin(), group.end(), [&](const Operator* one) {
+    return one->delegate == out.schema.name().text() &&
+           one->schema.kind() == SchemaKind::kFunctional;
+  });
+  const OperatorName& name = (*functional)->schema.name();
+  model.meta_class = identifier(name);
+  model.meta_header = fmt::format("ATen/ops/{}_meta.h", name.base);
+  const Signature meta{"", signature->meta};
+  model.meta_parameters = meta.declaration();
+  model.meta_arguments = meta.arguments();
+  model.outputs = out.schema.out().size();
+  model.has_precomputed = std::any_of(signature->precomputed.begin(), signature->precomputed.end(),
+                                      [](bool one) { return one; });
+  model.elementwise = is_elementwise(out, group);
+  std::vector<std::string> words;
+  const std::size_t inputs = signature->kernel.size() - model.outputs;
+  for (std::size_t i = 0; i < signature->kernel.size(); ++i) {
+    const auto& [type, word] = signature->kernel[i];
+    const bool tensors = type.find("Tensor") != std::string::npos;
+    model.has_dtype |= word == "dtype";
+    if (i >= inputs) {
+      words.push_back(fmt::format("call.out({})", i - inputs));
+    } else if (signature->precomputed[i]) {
+      words.push_back("precomputed." + word);
+    } else {
+      words.push_back(tensors ? fmt::format("call.in({})", word) : word);
+    }
+  }
+  model.call_arguments = fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// Tensors of a list that is written to must be those of the caller.
+bool writes_to_list(const Schema& schema) {
+  const auto arguments = schema.arguments();
+  return std::any_of(arguments.begin(), arguments.end(), [](const Argument& argument) {
+    return argument.write() && !argument.type.suffixes.empty();
+  });
+}
+
+KernelModel make_model(const Kernel& kernel, const std::vector<Answer>& answered,
+                       const Catalog& catalog) {
+  const Operator& op = *answered.front().op;
+  std::string unknown;
+  const auto signature = kernel_signature(op, unknown);
   const std::string& function = kernel.function.value;
   const std::size_t colons = function.rfind("::");
   const bool nested = colons != std::string::npos;
   KernelModel model;
   model.op = op.schema.name().text();
   model.op_id = identifier(op.schema.name());
+  model.root = op.schema.name().root();
   model.function = function;
   model.function_namespace = nested ? function.substr(0, colons) : "";
   model.function_name = nested ? function.substr(colons + 2) : function;
   model.schema = op.schema.text();
-  model.signature = signature.type();
-  model.return_type = signature.return_type;
-  model.parameters = signature.declaration();
-  model.arguments = signature.arguments();
-  model.guard = fmt::format("{}", fmt::join(device_order(op.schema), ", "));
-  model.headers = cpp_headers(signature);
+  model.signature = signature->type();
+  model.return_type = signature->return_type;
+  model.parameters = signature->declaration();
+  model.names = argument_names(op.schema);
+  model.dtypes = dtypes_of(kernel);
+  model.headers = cpp_headers(*signature);
+  model.one_device = op.device_check;
+  model.dense = kernel.inputs == Inputs::kDense && !writes_to_list(op.schema);
+  model.error = kernel.unsupported == Unsupported::kError;
+  if (is_structured_out(op)) add_structured(op, catalog, model);
+  for (const Answer& answer : answered) {
+    model.registrations.push_back({answer.op->schema.name().text(), registration(answer, model)});
+  }
   return model;
 }
 
 }  // namespace
-
-std::map<std::string, std::string> KernelModel::values() const {
-  return {{"op", op},
-          {"op_id", op_id},
-          {"function", function},
-          {"function_namespace", function_namespace},
-          {"function_name", function_name},
-          {"schema", schema},
-          {"signature", signature},
-          {"return_type", return_type},
-          {"parameters", parameters},
-          {"arguments", arguments},
-          {"guard", guard}};
-}
 
 std::optional<std::vector<KernelModel>> model_kernels(const Description& description,
                                                       const Catalog& catalog,
@@ -86,59 +177,12 @@ std::optional<std::vector<KernelModel>> model_kernels(const Description& descrip
   const std::size_t errors = problems.error_count();
   check_operators(description, catalog, torch, problems);
   if (problems.error_count() != errors) return std::nullopt;
+  const auto named = named_operators(description);
   std::vector<KernelModel> models;
   for (const Kernel& kernel : description.kernels) {
-    const Operator* op = catalog.find(kernel.op.value);
-    std::string unknown;
-    const auto signature = cpp_signature(*op, SymInts::kNumbers, unknown);
-    models.push_back(make_model(*op, kernel, *signature));
+    models.push_back(make_model(kernel, answers(kernel, named, catalog), catalog));
   }
   return models;
-}
-
-Rows declaration_rows(const std::vector<KernelModel>& kernels) {
-  // Functions are told apart by what they are declared with; one may serve several operators.
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const KernelModel*>>
-      functions;
-  for (const KernelModel& kernel : kernels) {
-    const std::string types = kernel.signature.substr(kernel.return_type.size());
-    functions[{kernel.function_namespace, kernel.function_name, types}].push_back(&kernel);
-  }
-  Rows rows;
-  const std::string* open = nullptr;
-  for (const auto& [key, served] : functions) {
-    const KernelModel& kernel = *served.front();
-    const std::string& scope = std::get<0>(key);
-    const bool begins = open == nullptr || *open != scope;
-    if (begins && open != nullptr && !open->empty()) {
-      rows.back()["closes"] = fmt::format("\n}}  // namespace {}\n", *open);
-    }
-    std::vector<std::string> schemas;
-    for (const KernelModel* one : served) schemas.push_back("// " + one->schema);
-    rows.push_back(
-        {{"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
-         {"closes", ""},
-         {"schemas", fmt::format("{}", fmt::join(schemas, "\n"))},
-         {"return_type", kernel.return_type},
-         {"function_name", kernel.function_name},
-         {"parameters", wrapped(fmt::format("{} {}", kernel.return_type, kernel.function_name),
-                                kernel.parameters)}});
-    open = &scope;
-  }
-  if (open != nullptr && !open->empty()) {
-    rows.back()["closes"] = fmt::format("\n}}  // namespace {}\n", *open);
-  }
-  return rows;
-}
-
-Rows header_rows(const std::vector<KernelModel>& kernels) {
-  std::set<std::string> headers;
-  for (const KernelModel& kernel : kernels) {
-    headers.insert(kernel.headers.begin(), kernel.headers.end());
-  }
-  Rows rows;
-  for (const std::string& header : headers) rows.push_back({{"header", header}});
-  return rows;
 }
 
 }  // namespace backendgen

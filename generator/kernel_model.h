@@ -13,23 +13,44 @@
 
 namespace backendgen {
 
+/// An operator that a kernel answers, as C++ registers it.
+struct RegistrationModel {
+  std::string op;      // add_.Tensor
+  std::string kernel;  // backendkit::Structured<"add_.Tensor", …>: has the function to register
+};
+
 /// A kernel of the description as the templates see it.
 struct KernelModel {
   std::string op;                    // add.out
   std::string op_id;                 // add_out, as in at::_ops::add_out; an identifier
+  std::string root;                  // add: what an operator's variants have in common
   std::string function;              // foo::add
   std::string function_namespace;    // foo; empty for a function of the global namespace
   std::string function_name;         // add
   std::string schema;                // add.out(Tensor self, …) -> Tensor(a!)
-  std::string signature;             // at::Tensor& (const at::Tensor&, …, at::Tensor&)
-  std::string return_type;           // at::Tensor&
-  std::string parameters;            // const at::Tensor& self, …, at::Tensor& out
-  std::string arguments;             // self, other, alpha, out
-  std::string guard;                 // 0, 3, 1: the arguments that tell the device, best first
+  std::string signature;             // void (const at::Tensor&, …, const at::Tensor&)
+  std::string return_type;           // void
+  std::string parameters;            // const at::Tensor& self, …, const at::Tensor& out
+  std::string names;                 // self, other, alpha, out: the operator's arguments
+  std::string dtypes;                // backendkit::Dtypes{…}
   std::vector<std::string> headers;  // ATen/core/Tensor.h, …: what declares these types
+  bool one_device = false;           // PyTorch wants its tensors on one device
+  bool dense = false;                // [operators] inputs
+  bool error = false;                // [operators] unsupported
+  std::vector<RegistrationModel> registrations;  // the operator that is named comes first
 
-  /// One row of the template list `kernels`: every text above under its name.
-  std::map<std::string, std::string> values() const;
+  // Of a structured kernel; else empty.
+  std::string meta_class;       // add_Tensor, as in at::meta::structured_add_Tensor
+  std::string meta_header;      // ATen/ops/add_meta.h
+  std::string meta_parameters;  // const at::Tensor& self, const at::Tensor& other, …
+  std::string meta_arguments;   // self, other, alpha
+  std::string call_arguments;   // call.in(self), call.in(other), alpha, call.out(0)
+  std::size_t outputs = 0;
+  bool has_precomputed = false;
+  bool elementwise = false;
+  bool has_dtype = false;  // an argument says the dtype of the result
+
+  bool structured() const { return !meta_class.empty(); }
 };
 
 /// The models of a description's kernels, in its order. Judges them with `check_operators` first;
@@ -38,16 +59,5 @@ std::optional<std::vector<KernelModel>> model_kernels(const Description& descrip
                                                       const Catalog& catalog,
                                                       const TorchInstall& torch,
                                                       Diagnostics& problems);
-
-using Rows = std::vector<std::map<std::string, std::string>>;
-
-/// The template list `kernel_declarations`: each C++ function once, sorted by namespace, with
-/// `schemas` (comment lines of the operators it serves), `return_type`, `function_name`,
-/// `parameters` (on several lines if one is too short), and `opens` and `closes`: the lines that
-/// begin and end a namespace, at the first and the last of its functions, else empty.
-Rows declaration_rows(const std::vector<KernelModel>& kernels);
-
-/// The template list `kernel_headers`: `header`, each once, sorted.
-Rows header_rows(const std::vector<KernelModel>& kernels);
 
 }  // namespace backendgen

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "kernel_rows.h"
 #include "quote.h"
 
 namespace backendgen {
@@ -52,16 +53,25 @@ void add_tree(Plan& plan, const Values& values, std::string_view folder, std::st
   }
 }
 
+/// The files that register kernels.
+void add_registrations(Plan& plan, const Description& description, const TorchInstall& torch,
+                       const std::vector<KernelModel>& kernels) {
+  std::size_t number = 0;
+  for (const std::vector<KernelModel>& shard : shards(kernels)) {
+    const Values values = glue_values(description, torch, shard);
+    const std::size_t first = plan.size();
+    add_tree(plan, values, "registrations/", "");
+    for (std::size_t i = first; i < plan.size(); ++i) {
+      replace_all(plan[i].path, "@number@", fmt::format("{}", number));
+    }
+    ++number;
+  }
+}
+
 Plan sorted(Plan plan) {
   std::sort(plan.begin(), plan.end(),
             [](const PlannedFile& a, const PlannedFile& b) { return a.path < b.path; });
   return plan;
-}
-
-std::vector<Values> as_list(const Rows& rows) {
-  std::vector<Values> items;
-  for (const auto& row : rows) items.push_back({row, {}, {}});
-  return items;
 }
 
 std::string with_slashes(std::string module) {
@@ -109,12 +119,12 @@ Values glue_values(const Description& description, const TorchInstall& torch,
   const TorchVersion& version = torch.version;
   values.texts["torch_minor"] = version.minor_text();
   values.texts["torch_next_minor"] = fmt::format("{}.{}", version.major, version.minor + 1);
-  Rows rows;
-  for (const KernelModel& kernel : kernels) rows.push_back(kernel.values());
   values.lists = {
-      {"kernels", as_list(rows)},
-      {"kernel_declarations", as_list(declaration_rows(kernels))},
-      {"kernel_headers", as_list(header_rows(kernels))},
+      {"kernel_declarations", declaration_rows(kernels)},
+      {"kernel_headers", header_rows(kernels)},
+      {"kernel_operators", operator_rows(kernels)},
+      {"kernels", kernel_rows(kernels)},
+      {"meta_headers", meta_header_rows(kernels)},
   };
   return values;
 }
@@ -132,6 +142,7 @@ Plan plan_glue(const Description& description, const TorchInstall& torch,
   const bool submodule = description.layout == Layout::kSubmodule;
   Plan plan;
   add_tree(plan, values, "glue/", "");
+  add_registrations(plan, description, torch, kernels);
   add_tree(plan, values, "packaging/", "packaging");
   add_tree(plan, values, "python/common/", python + with_slashes(description.module()));
   add_tree(plan, values, submodule ? "python/submodule/" : "python/package/",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "catalog.h"
+#include "check_operators.h"
 #include "describe_json.h"
 #include "load.h"
 #include "read_description.h"

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "catalog.h"
+#include "check_operators.h"
 #include "load.h"
 #include "template.h"
 #include "torch_option.h"

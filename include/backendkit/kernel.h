@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -9,88 +8,211 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/op_registration/adaption.h>
 #include <c10/core/DeviceGuard.h>
 
-namespace backendkit {
+#include <backendkit/fall_back.h>
+#include <backendkit/kernel_traits.h>
 
-/// The positions of the arguments that tell which device a kernel works on, best first. Scalars on
-/// the CPU, undefined tensors and empty lists among them tell nothing, so the next one is asked.
-template <std::size_t... positions>
-struct DeviceOf {};
+namespace backendkit {
 
 namespace kernel_detail {
 
 using MaybeDevice = std::optional<c10::Device>;
 
-/// Our device in an argument of a kernel; nothing for any other device, and for "foo" without an
-/// index, which means the current device.
+/// Calls `visit` with every tensor in an argument of an operator until one call returns true; that
+/// is the result. Undefined tensors are left out, and so is every argument that is no tensor.
+template <class Visit>
+bool any_tensor(const at::Tensor& tensor, const Visit& visit) {
+  return tensor.defined() && visit(tensor);
+}
+
+template <class Visit>
+bool any_tensor(const std::optional<at::Tensor>& tensor, const Visit& visit) {
+  return tensor.has_value() && any_tensor(*tensor, visit);
+}
+
+template <class Visit>
+bool any_tensor(const at::OptionalTensorRef& tensor, const Visit& visit) {
+  return tensor.has_value() && any_tensor(*tensor, visit);
+}
+
+template <class Visit, class List>
+bool any_in_list(const List& list, const Visit& visit) {
+  for (const auto& tensor : list) {
+    if (any_tensor(tensor, visit)) return true;
+  }
+  return false;
+}
+
+template <class Visit>
+bool any_tensor(at::TensorList list, const Visit& visit) {
+  return any_in_list(list, visit);
+}
+
+template <class Visit>
+bool any_tensor(const at::ITensorListRef& list, const Visit& visit) {
+  return any_in_list(list, visit);
+}
+
+template <class Visit>
+bool any_tensor(const at::IOptTensorListRef& list, const Visit& visit) {
+  return any_in_list(list, visit);
+}
+
+template <class Visit>
+bool any_tensor(const c10::List<std::optional<at::Tensor>>& list, const Visit& visit) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (any_tensor(std::optional<at::Tensor>(list[i]), visit)) return true;
+  }
+  return false;
+}
+
+template <class Value, class Visit>
+  requires(!std::is_base_of_v<at::TensorBase, Value>)
+bool any_tensor(const Value&, const Visit&) {
+  return false;
+}
+
+/// Our device in an argument; nothing for any other device, and for "foo" without an index, which
+/// means the current device.
 inline MaybeDevice ours(c10::Device device) {
   return device.is_privateuseone() && device.has_index() ? MaybeDevice(device) : std::nullopt;
 }
 
-inline MaybeDevice device_in(const at::Tensor& tensor) {
-  return tensor.defined() ? ours(tensor.device()) : std::nullopt;
+template <class Value>
+MaybeDevice device_in(const Value& argument) {
+  MaybeDevice device;
+  any_tensor(argument, [&](const at::Tensor& tensor) {
+    device = ours(tensor.device());
+    return device.has_value();
+  });
+  return device;
 }
 
 inline MaybeDevice device_in(const c10::Device& device) {
   return ours(device);
 }
 
+inline MaybeDevice device_in(const std::optional<c10::Device>& device) {
+  return device.has_value() ? ours(*device) : std::nullopt;
+}
+
+/// Whether a kernel computes the dtypes of an argument: those of its tensors on the device (scalars
+/// on the CPU take the dtype of the others), or the one that it is.
 template <class Value>
-MaybeDevice device_in(const std::optional<Value>& value) {
-  return value.has_value() ? device_in(*value) : std::nullopt;
+bool computes(const Dtypes& dtypes, const Value& argument) {
+  return !any_tensor(argument, [&](const at::Tensor& tensor) {
+    return tensor.is_privateuseone() && !dtypes.has(tensor.scalar_type());
+  });
 }
 
-template <class Element, class List>
-MaybeDevice device_in_list(const List& list) {
-  for (const Element& element : list) {
-    if (const MaybeDevice device = device_in(element)) return device;
-  }
-  return std::nullopt;
+inline bool computes(const Dtypes& dtypes, at::ScalarType dtype) {
+  return dtypes.has(dtype);
 }
 
-template <class Element>
-MaybeDevice device_in(const c10::ArrayRef<Element>& list) {
-  return device_in_list<Element>(list);
+inline bool computes(const Dtypes& dtypes, const std::optional<at::ScalarType>& dtype) {
+  return !dtype.has_value() || dtypes.has(*dtype);
 }
 
-inline MaybeDevice device_in(const at::ITensorListRef& list) {
-  return device_in_list<at::Tensor>(list);
+/// Of "self, mat2, out" the word number `position`.
+inline std::string word(std::string_view words, std::size_t position) {
+  for (; position > 0; --position) words.remove_prefix(words.find(", ") + 2);
+  return std::string(words.substr(0, words.find(", ")));
 }
 
-template <class Element>
-MaybeDevice device_in(const c10::List<Element>& list) {
-  return device_in_list<Element>(list);
+/// Throws PyTorch's error when the tensors of an operator's arguments are on two devices.
+template <class... Arguments>
+void check_one_device(std::string_view op, const char* names, const Arguments&... arguments) {
+  MaybeDevice common;
+  std::size_t position = 0;
+  const auto check = [&](const auto& argument) {
+    any_tensor(argument, [&](const at::Tensor& tensor) {
+      const c10::Device device = tensor.device();
+      if (common.value_or(device) != device) {
+        c10::impl::common_device_check_failure(*common, tensor, std::string(op).c_str(),
+                                               word(names, position).c_str());
+      }
+      common = device;
+      return false;
+    });
+    ++position;
+  };
+  (check(arguments), ...);
 }
 
-template <class Signature, Signature* function, class Order>
-struct Kernel;
+/// The first dtype among an operator's arguments that a kernel does not compute.
+template <class... Arguments>
+at::ScalarType first_refused(const Dtypes& dtypes, const Arguments&... arguments) {
+  std::optional<at::ScalarType> found;
+  const auto look = [&](const auto& argument) {
+    any_tensor(argument, [&](const at::Tensor& tensor) {
+      const bool refused = tensor.is_privateuseone() && !dtypes.has(tensor.scalar_type());
+      if (refused && !found.has_value()) found = tensor.scalar_type();
+      return refused;
+    });
+  };
+  (look(arguments), ...);
+  return found.value_or(at::ScalarType::Undefined);
+}
 
-template <class Result, class... Arguments, Result (*function)(Arguments...),
-          std::size_t... positions>
-struct Kernel<Result(Arguments...), function, DeviceOf<positions...>> {
-  static Result call(Arguments... arguments) {
+/// The operator itself, answered by the fallback.
+template <Name op, class Result, class... Arguments>
+Result call_fallback(Arguments... arguments) {
+  static const auto handle =
+      c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + op.base()).c_str(),
+                                                     op.overload().c_str());
+  return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(
+      c10::BoxedKernel::makeFromFunction<&fall_back>(), handle, c10::DispatchKeySet(),
+      std::forward<Arguments>(arguments)...);
+}
+
+/// Raises what PyTorch's kernels raise for a dtype that they have no code for.
+template <Name op>
+[[noreturn]] void raise_unsupported(at::ScalarType dtype) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, '"', op.base(), "\" not implemented for '", dtype, "'");
+  std::abort();
+}
+
+/// What stands before each kernel: the checks that PyTorch leaves to the device, the dtypes, and the
+/// device of the arguments made the current one.
+template <Name op, class Traits, class Order, class Signature>
+struct Entry;
+
+template <Name op, class Traits, std::size_t... positions, class Result, class... Arguments>
+struct Entry<op, Traits, DeviceOf<positions...>, Result(Arguments...)> {
+  template <class Body>
+  static Result call(const Body& body, Arguments... arguments) {
+    if constexpr (Traits::kOneDevice) {
+      check_one_device(op.view(), Traits::kArguments, arguments...);
+    }
+    if constexpr (!Traits::kDtypes.has_all()) {
+      if (!(computes(Traits::kDtypes, arguments) && ...)) {
+        return refuse(first_refused(Traits::kDtypes, arguments...),
+                      std::forward<Arguments>(arguments)...);
+      }
+    }
     if constexpr (sizeof...(positions) == 0) {
-      return function(std::forward<Arguments>(arguments)...);
+      return body(std::forward<Arguments>(arguments)...);
     } else {
       MaybeDevice device;
       const auto all = std::tie(arguments...);
       static_cast<void>(((device = device_in(std::get<positions>(all))) || ...));
       const c10::OptionalDeviceGuard guard(device);
-      return function(std::forward<Arguments>(arguments)...);
+      return body(std::forward<Arguments>(arguments)...);
+    }
+  }
+
+  /// Answers a call with a dtype that the kernel does not compute.
+  static Result refuse(at::ScalarType dtype, Arguments... arguments) {
+    if constexpr (Traits::kUnsupported == Unsupported::kError) {
+      raise_unsupported<op>(dtype);
+    } else {
+      return call_fallback<op, Result, Arguments...>(std::forward<Arguments>(arguments)...);
     }
   }
 };
 
 }  // namespace kernel_detail
-
-/// What to register for a kernel that the vendor wrote: `function` itself, called while the device
-/// of its arguments is the current one, which is restored afterwards. `Signature` is the type that
-/// PyTorch wants; it picks one of several overloads, and a function of another type does not
-/// compile.
-template <class Signature, Signature* function, class Order = DeviceOf<>>
-constexpr Signature* kernel() {
-  return &kernel_detail::Kernel<Signature, function, Order>::call;
-}
 
 }  // namespace backendkit

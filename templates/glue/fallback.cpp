@@ -2,6 +2,7 @@
 // or a kernel in csrc/, and build again.
 #include {{header_quoted}}
 
+#include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
 {{#fallback_cpu}}
 #include <backendkit/host_operators.h>
@@ -14,9 +15,16 @@ TORCH_LIBRARY(_{{package}}, library) {
   backendkit::PythonOperators<::{{runtime}}>::define_all(library);
 }
 
+namespace backendkit {
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  Fallbacks<::{{runtime}}>::{{fallback}}(op, stack);
+}
+
+}  // namespace backendkit
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(
-      torch::CppFunction::makeFromBoxedFunction<&backendkit::Fallbacks<::{{runtime}}>::{{fallback}}>());
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&backendkit::fall_back>());
 }
 
 {{#fallback_cpu}}

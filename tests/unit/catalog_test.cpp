@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog.h"
+#include "check_operators.h"
 
 #include "catch.h"
 #include "fake_disk.h"

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check_operators.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cpp_types.h"
+#include "kernel_group.h"
+#include "suggest.h"
+
+namespace backendgen {
+
+namespace {
+
+constexpr std::size_t kFewOverloads = 8;
+
+/// "`add.Tensor`, `add.Scalar` and `add.out`"
+std::string listing(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i != 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += fmt::format("`{}`", names[i]);
+  }
+  return text;
+}
+
+std::vector<std::string> all_names(const Catalog& catalog) {
+  std::vector<std::string> names;
+  names.reserve(catalog.operators().size());
+  for (const Operator& op : catalog.operators()) names.push_back(op.schema.name().text());
+  return names;
+}
+
+std::vector<std::string> all_bases(const Catalog& catalog) {
+  std::vector<std::string> bases;
+  std::unordered_set<std::string_view> seen;
+  for (const Operator& op : catalog.operators()) {
+    const std::string& base = op.schema.name().base;
+    if (seen.insert(base).second) bases.push_back(base);
+  }
+  return bases;
+}
+
+/// The operator that a user most likely meant by the name `text`, which is no operator's.
+std::optional<std::string> guess(const std::string& text, const Catalog& catalog) {
+  const OperatorName name = OperatorName::parse(text);
+  auto near = nearest(text, catalog.overloads(name.base));
+  if (near) return near;
+  // Of the overloads of a base, kernels are best written for the out= one.
+  if (name.overload.empty()) {
+    const auto base = nearest(name.base, all_bases(catalog));
+    for (const char* overload : {"", ".out"}) {
+      if (base && catalog.find(*base + overload) != nullptr) return *base + overload;
+    }
+  }
+  return nearest(text, all_names(catalog));
+}
+
+void report_unknown(const Text& op, const Catalog& catalog, const TorchInstall& torch,
+                    Diagnostics& problems) {
+  constexpr std::string_view kAten = "aten::";
+  const std::string& name = op.value;
+  const bool aten = name.starts_with(kAten);
+  if (!aten && name.find("::") != std::string::npos) {
+    problems.error(fmt::format("{} is not an operator of PyTorch", in_ticks(name)), op.span)
+        .notes.push_back("kernels are for PyTorch's own operators, those of `aten`");
+    return;
+  }
+  const std::string local = aten ? name.substr(kAten.size()) : name;
+  if (catalog.find(local) != nullptr) {
+    problems.error(fmt::format("{} has a namespace", in_ticks(name)), op.span)
+        .help.push_back(fmt::format("did you mean `{}`?", local));
+    return;
+  }
+  Diagnostic& error =
+      problems.error(fmt::format("no operator {} in PyTorch {}", in_ticks("aten::" + local),
+                                 torch.version.minor_text()),
+                     op.span);
+  const auto near = guess(local, catalog);
+  if (near) error.help.push_back(fmt::format("did you mean `{}`?", *near));
+  const std::string base = OperatorName::parse(near.value_or(local)).base;
+  const std::vector<std::string> overloads = catalog.overloads(base);
+  if (overloads.size() > 1 && overloads.size() <= kFewOverloads) {
+    error.notes.push_back(fmt::format("the overloads of `{}` are {}", base, listing(overloads)));
+  }
+}
+
+/// Autograd differentiates such an operator through what it is made of, unless a backend has a
+/// kernel for it: then the kernel is called, no graph is recorded, and gradients stop there.
+bool loses_gradient(const Operator& op) {
+  const auto returns = op.schema.returns();
+  return op.composite_implicit && op.schema.kind() != SchemaKind::kOut &&
+         std::any_of(returns.begin(), returns.end(),
+                     [](const Return& result) { return result.type.tensor_like(); });
+}
+
+void warn(const Kernel& kernel, const Operator& op, const Catalog& catalog,
+          const std::unordered_set<std::string>& named, Diagnostics& problems) {
+  const std::string& name = kernel.op.value;
+  if (loses_gradient(op)) {
+    problems.warning(fmt::format("with a kernel, `{}` has no gradient", name), kernel.op.span)
+        .notes.push_back(
+            "PyTorch makes it of other operators and differentiates those; a "
+            "backend's own kernel replaces both");
+  }
+  if (op.schema.kind() != SchemaKind::kOut || is_structured_out(op)) return;
+  for (const Operator* other : catalog.group(op)) {
+    const std::string variant = other->schema.name().text();
+    const bool left_out = other->schema.kind() == SchemaKind::kFunctional && needs_kernel(*other) &&
+                          !named.contains(variant);
+    if (!left_out) continue;
+    problems.warning(fmt::format("`{}` does not follow from `{}`", variant, name), kernel.op.span)
+        .help.push_back(fmt::format("name `{}` instead: `{}` follows from it", variant, name));
+  }
+}
+
+}  // namespace
+
+void check_operators(const Description& description, const Catalog& catalog,
+                     const TorchInstall& torch, Diagnostics& problems) {
+  // Functions may be overloaded and may serve several operators, but C++ tells overloads apart by
+  // their parameters alone.
+  struct Use {
+    const Kernel* kernel;
+    std::string return_type;
+  };
+  std::map<std::string, Use> uses;  // by "foo::add(parameter types)"
+  const auto named = named_operators(description);
+  for (const Kernel& kernel : description.kernels) {
+    const std::string& name = kernel.op.value;
+    const Operator* op = catalog.find(name);
+    if (op == nullptr) {
+      report_unknown(kernel.op, catalog, torch, problems);
+      continue;
+    }
+    std::string unknown;
+    const auto signature = kernel_signature(*op, unknown);
+    if (!signature) {
+      problems
+          .error(fmt::format("`{}` cannot have a kernel: no C++ type is known for `{}`", name,
+                             unknown),
+                 kernel.op.span)
+          .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
+      continue;
+    }
+    const std::string types = signature->type().substr(signature->return_type.size());
+    const auto [use, is_new] =
+        uses.try_emplace(kernel.function.value + types, Use{&kernel, signature->return_type});
+    if (!is_new && use->second.return_type != signature->return_type) {
+      Diagnostic& error =
+          problems.error(fmt::format("`{}` cannot serve `{}` and `{}`", kernel.function.value,
+                                     use->second.kernel->op.value, name),
+                         kernel.function.span);
+      error.earlier = Label{use->second.kernel->function.span, "first used here"};
+      error.notes.push_back(fmt::format("they have the same parameters, but return `{}` and `{}`",
+                                        use->second.return_type, signature->return_type));
+    }
+    warn(kernel, *op, catalog, named, problems);
+  }
+}
+
+}  // namespace backendgen

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "catalog.h"
+#include "description.h"
+#include "diagnostic.h"
+#include "torch_install.h"
+
+namespace backendgen {
+
+/// Judges [operators.kernels]: unknown operators, operators that no backend can register, C++
+/// functions that two operators want with the same parameters but another result. Warns of kernels
+/// that take away a gradient, and of variants that stay without a kernel.
+void check_operators(const Description& description, const Catalog& catalog,
+                     const TorchInstall& torch, Diagnostics& problems);
+
+}  // namespace backendgen

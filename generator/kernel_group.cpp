@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_group.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace backendgen {
+
+namespace {
+
+/// Whether every result is a tensor, and written to a tensor of the caller if there is one.
+bool only_tensors(const Schema& schema) {
+  const auto returns = schema.returns();
+  return !returns.empty() && std::all_of(returns.begin(), returns.end(), [](const Return& one) {
+    return one.type.is(Atom::kTensor);
+  });
+}
+
+std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
+  const SchemaKind source = from.schema.kind();
+  const SchemaKind target = to.schema.kind();
+  if (is_structured_out(from)) {
+    if (to.delegate != from.schema.name().text()) return std::nullopt;
+    if (target == SchemaKind::kFunctional) return Derivation::kStructuredFunctional;
+    if (target == SchemaKind::kInplace) return Derivation::kStructuredInPlace;
+    return std::nullopt;
+  }
+  if (!needs_kernel(to) || !only_tensors(from.schema) || !only_tensors(to.schema)) {
+    return std::nullopt;
+  }
+  if (source == SchemaKind::kFunctional && from.schema.returns()[0].alias) return std::nullopt;
+  if (source == SchemaKind::kFunctional && target == SchemaKind::kOut) {
+    return Derivation::kOutOfFunctional;
+  }
+  const bool one = from.schema.returns().size() == 1;
+  if (target != SchemaKind::kInplace || !one) return std::nullopt;
+  if (source == SchemaKind::kFunctional) return Derivation::kInPlaceOfFunctional;
+  if (source == SchemaKind::kOut) return Derivation::kInPlaceOfOut;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool needs_kernel(const Operator& op) {
+  return !op.composite_implicit && !op.composite_explicit;
+}
+
+std::optional<Signature> kernel_signature(const Operator& op, std::string& unknown) {
+  if (!is_structured_out(op)) return cpp_signature(op, SymInts::kNumbers, unknown);
+  auto structured = structured_signature(op, unknown);
+  if (!structured) return std::nullopt;
+  return Signature{"void", std::move(structured->kernel)};
+}
+
+bool is_structured_out(const Operator& op) {
+  return op.structured && op.delegate.empty() && op.schema.kind() == SchemaKind::kOut;
+}
+
+std::unordered_set<std::string> named_operators(const Description& description) {
+  std::unordered_set<std::string> names;
+  for (const Kernel& kernel : description.kernels) names.insert(kernel.op.value);
+  return names;
+}
+
+std::vector<Answer> answers(const Kernel& kernel, const std::unordered_set<std::string>& named,
+                            const Catalog& catalog) {
+  const Operator& op = *catalog.find(kernel.op.value);
+  std::vector<Answer> result = {
+      {&op, is_structured_out(op) ? Derivation::kStructuredOut : Derivation::kNamed}};
+  for (const Operator* other : catalog.group(op)) {
+    if (other == &op) continue;
+    const auto how = derivation(op, *other);
+    if (how && !named.contains(other->schema.name().text())) result.push_back({other, *how});
+  }
+  return result;
+}
+
+}  // namespace backendgen

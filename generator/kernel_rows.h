@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel_model.h"
+#include "template.h"
+
+namespace backendgen {
+
+/// The template list `kernel_declarations`: each C++ function once, sorted by namespace, with
+/// `schemas` (comment lines of the operators it serves), `return_type`, `function_name`,
+/// `parameters` (on several lines if one is too short), and `opens` and `closes`: the lines that
+/// begin and end a namespace, at the first and the last of its functions, else empty.
+std::vector<Values> declaration_rows(const std::vector<KernelModel>& kernels);
+
+/// The template list `kernel_headers`: `header`, each once, sorted.
+std::vector<Values> header_rows(const std::vector<KernelModel>& kernels);
+
+/// The template list `meta_headers`: `header`, what declares the meta functions, sorted.
+std::vector<Values> meta_header_rows(const std::vector<KernelModel>& kernels);
+
+/// The template list `kernels`: what a kernel's traits say, and its list `registrations`.
+std::vector<Values> kernel_rows(const std::vector<KernelModel>& kernels);
+
+/// The template list `kernel_operators`: `op`, every operator that kernels answer, sorted.
+std::vector<Values> operator_rows(const std::vector<KernelModel>& kernels);
+
+/// The kernels of each file of registrations, none of them empty. An operator's variants stay
+/// together, and adding a kernel changes one file unless their number changes.
+std::vector<std::vector<KernelModel>> shards(const std::vector<KernelModel>& kernels);
+
+}  // namespace backendgen

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+namespace backendkit {
+
+/// What answers for an operator without a kernel on the device, as [operators] fallback says. Takes
+/// the operator's arguments from the stack and leaves its results there. The generated fallback.cpp
+/// defines it.
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+}  // namespace backendkit
