@@ -219,8 +219,8 @@ namespace {
 std::string structured_type(const Argument& argument, const Translator& translator) {
   const Type& type = argument.type;
   const auto is = [&](Atom atom, std::initializer_list<Suffix> suffixes) {
-    return type.atom == atom && std::equal(type.suffixes.begin(), type.suffixes.end(),
-                                           suffixes.begin(), suffixes.end());
+    return type.atom == atom &&
+           std::equal(type.suffixes.begin(), type.suffixes.end(), suffixes.begin(), suffixes.end());
   };
   const Suffix optional{Suffix::kOptional, ""};
   if (type.is(Atom::kTensor)) return "const at::Tensor&";

@@ -39,13 +39,14 @@ std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std:
 /// What a structured kernel computes from: its meta function gets the arguments of the functional
 /// variant; the kernel gets them with what the meta function has worked out, and then the results.
 struct StructuredSignature {
-  std::vector<Parameter> meta;        // const at::Tensor& self, int64_t dim, bool keepdim
-  std::vector<Parameter> kernel;      // the same, and const at::Tensor& max, …
-  std::vector<bool> precomputed;      // of the kernel's parameters: is it of the meta function
+  std::vector<Parameter> meta;    // const at::Tensor& self, int64_t dim, bool keepdim
+  std::vector<Parameter> kernel;  // the same, and const at::Tensor& max, …
+  std::vector<bool> precomputed;  // of the kernel's parameters: is it of the meta function
 };
 
-/// The C++ types of a structured kernel, whose out= operator is `out`. A precomputed value takes the
-/// place of the argument that it comes from, but a tensor stays beside it. Empty as `cpp_signature`.
+/// The C++ types of a structured kernel, whose out= operator is `out`. A precomputed value takes
+/// the place of the argument that it comes from, but a tensor stays beside it. Empty as
+/// `cpp_signature`.
 std::optional<StructuredSignature> structured_signature(const Operator& out, std::string& unknown);
 
 /// The positions of the arguments that tell which device a kernel works on, in PyTorch's order: the

@@ -14,8 +14,8 @@ namespace backendgen {
 
 /// How an operator gets its kernel from a line of [operators.kernels].
 enum class Derivation {
-  kNamed,                // the function is the kernel
-  kStructuredFunctional, // the function is called between PyTorch's meta function ...
+  kNamed,                 // the function is the kernel
+  kStructuredFunctional,  // the function is called between PyTorch's meta function ...
   kStructuredInPlace,
   kStructuredOut,        // ... and the return, for all variants
   kOutOfFunctional,      // the function's result is written to the `out` argument
@@ -29,12 +29,12 @@ struct Answer {
 };
 
 /// The operators that a kernel of the description answers: the one that it names, first, and those
-/// of its variants that follow. Those do not that have a line of their own, nor those for which PyTorch
-/// has an implementation for every device.
+/// of its variants that follow. Those do not that have a line of their own, nor those for which
+/// PyTorch has an implementation for every device.
 ///
 /// The out= operator of a structured group gives all variants, the functional variant of any
-/// operator the out= and in-place ones, an out= operator the in-place one. A functional variant does
-/// not follow from an out= one without a structured kernel: its dtype is not known.
+/// operator the out= and in-place ones, an out= operator the in-place one. A functional variant
+/// does not follow from an out= one without a structured kernel: its dtype is not known.
 std::vector<Answer> answers(const Kernel& kernel, const std::unordered_set<std::string>& named,
                             const Catalog& catalog);
 

@@ -75,14 +75,15 @@ std::vector<Values> declaration_rows(const std::vector<KernelModel>& kernels) {
     std::vector<std::string> schemas;
     for (const KernelModel* one : served) schemas.push_back("// " + one->schema);
     const std::string head = fmt::format("{} {}", kernel.return_type, kernel.function_name);
-    rows.push_back({{{"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
-                     {"closes", ""},
-                     {"schemas", fmt::format("{}", fmt::join(schemas, "\n"))},
-                     {"return_type", kernel.return_type},
-                     {"function_name", kernel.function_name},
-                     {"parameters", wrapped(head, kernel.parameters)}},
-                    {},
-                    {}});
+    rows.push_back(
+        {{{"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
+          {"closes", ""},
+          {"schemas", fmt::format("{}", fmt::join(schemas, "\n"))},
+          {"return_type", kernel.return_type},
+          {"function_name", kernel.function_name},
+          {"parameters", wrapped(head, kernel.parameters)}},
+         {},
+         {}});
     open = &scope;
   }
   if (open != nullptr && !open->empty()) {

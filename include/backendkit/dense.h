@@ -71,8 +71,7 @@ class DenseTensors {
 
   /// The same for what is no tensor.
   template <class Value>
-    requires(!std::is_base_of_v<at::TensorBase, Value>)
-  const Value& contiguous(const Value& value) {
+  requires(!std::is_base_of_v<at::TensorBase, Value>) const Value& contiguous(const Value& value) {
     return value;
   }
 

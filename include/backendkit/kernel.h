@@ -69,8 +69,7 @@ bool any_tensor(const c10::List<std::optional<at::Tensor>>& list, const Visit& v
 }
 
 template <class Value, class Visit>
-  requires(!std::is_base_of_v<at::TensorBase, Value>)
-bool any_tensor(const Value&, const Visit&) {
+requires(!std::is_base_of_v<at::TensorBase, Value>) bool any_tensor(const Value&, const Visit&) {
   return false;
 }
 
@@ -159,9 +158,8 @@ at::ScalarType first_refused(const Dtypes& dtypes, const Arguments&... arguments
 /// The operator itself, answered by the fallback.
 template <Name op, class Result, class... Arguments>
 Result call_fallback(Arguments... arguments) {
-  static const auto handle =
-      c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + op.base()).c_str(),
-                                                     op.overload().c_str());
+  static const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
+      ("aten::" + op.base()).c_str(), op.overload().c_str());
   return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(
       c10::BoxedKernel::makeFromFunction<&fall_back>(), handle, c10::DispatchKeySet(),
       std::forward<Arguments>(arguments)...);
@@ -174,8 +172,8 @@ template <Name op>
   std::abort();
 }
 
-/// What stands before each kernel: the checks that PyTorch leaves to the device, the dtypes, and the
-/// device of the arguments made the current one.
+/// What stands before each kernel: the checks that PyTorch leaves to the device, the dtypes, and
+/// the device of the arguments made the current one.
 template <Name op, class Traits, class Order, class Signature>
 struct Entry;
 

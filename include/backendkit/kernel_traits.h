@@ -69,8 +69,8 @@ class Dtypes {
 /// operators of one shape and dtype as well.
 enum class Inputs { kStrided, kDense };
 
-/// What a call does whose dtypes the kernel does not compute: what operators without a kernel do, or
-/// raise the error of PyTorch's own kernels.
+/// What a call does whose dtypes the kernel does not compute: what operators without a kernel do,
+/// or raise the error of PyTorch's own kernels.
 enum class Unsupported { kFallback, kError };
 
 }  // namespace backendkit

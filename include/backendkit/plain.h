@@ -5,6 +5,11 @@
 #include <type_traits>
 #include <utility>
 
+// Else ATen/native/Resize.h includes all operators of PyTorch.
+#ifndef AT_PER_OPERATOR_HEADERS
+#define AT_PER_OPERATOR_HEADERS
+#endif
+
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 
@@ -81,7 +86,8 @@ Result call_dense(Result (*function)(Arguments...), std::type_identity_t<Argumen
           function(one.get()...);
           (one.finish(), ...);
           return std::get<0>(std::tuple_cat(original_of(one)...));
-        } else if constexpr (std::is_same_v<Result, decltype(std::tuple_cat(original_of(one)...))>) {
+        } else if constexpr (std::is_same_v<Result,
+                                            decltype(std::tuple_cat(original_of(one)...))>) {
           function(one.get()...);
           (one.finish(), ...);
           return std::tuple_cat(original_of(one)...);

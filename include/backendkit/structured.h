@@ -35,8 +35,8 @@ inline at::Tensor new_output(c10::IntArrayRef sizes, c10::IntArrayRef strides,
   c10::Allocator* allocator = c10::GetAllocator(c10::DeviceType::PrivateUse1);
   const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
   if (strides.empty()) {
-    return at::Tensor(at::detail::empty_generic(sizes, allocator, keys, dtype,
-                                                options.memory_format_opt()));
+    return at::Tensor(
+        at::detail::empty_generic(sizes, allocator, keys, dtype, options.memory_format_opt()));
   }
   return at::Tensor(at::detail::empty_strided_generic(sizes, strides, allocator, keys, dtype));
 }
@@ -220,8 +220,7 @@ class StructuredCall
                                         kernel_detail::Outputs<variant, Traits::kOutputs>> {
  public:
   using Meta = typename Traits::Meta;
-  using Base =
-      kernel_detail::WithOutputs<Meta, kernel_detail::Outputs<variant, Traits::kOutputs>>;
+  using Base = kernel_detail::WithOutputs<Meta, kernel_detail::Outputs<variant, Traits::kOutputs>>;
   using Base::Base;
 
   static constexpr bool kIterator = std::is_base_of_v<at::TensorIteratorBase, Meta>;
@@ -317,8 +316,8 @@ class StructuredCall
     }
   }
 
-  /// A result that the kernel cannot write to as it is gets a buffer: its strides are not plain, the
-  /// kernel computes another dtype, or it would overwrite what a kernel that is not elementwise
+  /// A result that the kernel cannot write to as it is gets a buffer: its strides are not plain,
+  /// the kernel computes another dtype, or it would overwrite what a kernel that is not elementwise
   /// still reads.
   template <class... Arguments>
   void prepare_outputs(const Arguments&... inputs) {
@@ -340,8 +339,8 @@ class StructuredCall
         direct = direct && !(kernel_detail::any_tensor(inputs, overlaps) || ...);
       }
       if (!direct) {
-        buffers_[i] = kernel_detail::new_output(result.sizes(), {},
-                                                result.options().dtype(dtypes[i]));
+        buffers_[i] =
+            kernel_detail::new_output(result.sizes(), {}, result.options().dtype(dtypes[i]));
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "../unit/fake_disk.h"
 #include "catalog.h"
 #include "check.h"
+#include "check_operators.h"
 #include "cpp_types.h"
 #include "native_functions.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls kernels through backendkit::kernel and prints which device was current in each, for
+// Calls kernels through backendkit::Plain and prints which device was current in each, for
 // test_registration.py.
 
 #include <iostream>
@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
-#include <backendkit/kernel.h>
+#include <backendkit/plain.h>
 
 namespace {
 
@@ -65,15 +65,29 @@ int64_t failing(const at::Tensor&) {
   throw std::runtime_error("on purpose");
 }
 
+struct Traits {
+  static constexpr const char* kArguments = "";
+  static constexpr bool kOneDevice = false;
+  static constexpr auto kInputs = backendkit::Inputs::kStrided;
+  static constexpr auto kDtypes = backendkit::Dtypes::all();
+  static constexpr auto kUnsupported = backendkit::Unsupported::kFallback;
+};
+
+template <class Signature, Signature* function, class Order>
+constexpr Signature* kernel() {
+  return &backendkit::Plain<"f", Traits, Order, Signature, function>::call;
+}
+
 void show(std::string_view what, int64_t device) {
   std::cout << what << ": " << device << '\n';
 }
 
 }  // namespace
 
+void backendkit::fall_back(const c10::OperatorHandle&, torch::jit::Stack*) {}
+
 int main() {
   using backendkit::DeviceOf;
-  using backendkit::kernel;
   const at::Tensor cpu = on(c10::Device(c10::kCPU));
   at::Tensor two = on(2);
   at::Tensor three = on(3);

@@ -1,28 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_model.h"
 
+#include "kernel_rows.h"
+#include "native_functions.h"
+
 #include "catch.h"
 
 using namespace backendgen;
 
 namespace {
 
+const char* kList = R"(
+- func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  structured_delegate: add.out
+  tags: [core, pointwise]
+- func: add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+  structured_delegate: add.out
+- func: add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  structured_inherits: TensorIteratorBase
+  device_check: NoCheck
+  dispatch:
+    CPU: add
+- func: max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+  structured_delegate: max.dim_max
+- func: max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) values, Tensor(b!) indices)
+  structured: True
+  precomputed:
+  - dim -> int dim, int size
+  - int count
+  dispatch:
+    CPU: max
+- func: logit(Tensor self, float? eps=None) -> Tensor
+  dispatch:
+    CPU: logit
+- func: logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)
+  dispatch:
+    CPU: logit_
+- func: logit.out(Tensor self, float? eps=None, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU: logit_out
+- func: sub(Tensor self, Tensor other) -> Tensor
+  dispatch:
+    CPU: sub
+- func: sub.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CompositeExplicitAutograd: sub_out
+- func: abs(Tensor self) -> Tensor
+  dispatch:
+    CPU: abs
+- func: __and__.Tensor(Tensor self, Tensor other) -> Tensor
+  dispatch:
+    CPU: and
+- func: bernoulli(Tensor self, *, Generator? generator=None) -> Tensor
+  dispatch:
+    CPU: bernoulli
+- func: _foreach_zero_(Tensor(a!)[] self) -> ()
+  dispatch:
+    CPU: zero
+)";
+
 Catalog small_catalog() {
   Diagnostics problems;
-  const char* texts[] = {
-      "add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
-      "sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
-      "abs(Tensor self) -> Tensor",
-      "__and__.Tensor(Tensor self, Tensor other) -> Tensor",
-      "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-  };
-  std::vector<NativeFunction> functions;
-  for (const char* text : texts) {
-    NativeFunction& function = functions.emplace_back();
-    function.func = text;
-    function.has_dispatch = true;
-  }
-  auto catalog = make_catalog(functions, {2, 13, 0}, problems);
+  const auto functions = read_native_functions(Source("list.yaml", kList), problems);
+  REQUIRE(functions);
+  auto catalog = make_catalog(*functions, {2, 13, 0}, problems);
   REQUIRE(catalog);
   return *catalog;
 }
@@ -42,26 +84,91 @@ std::vector<KernelModel> models(const std::vector<Kernel>& kernels) {
 
 }  // namespace
 
-TEST_CASE("a kernel as templates see it", "[kernel_model]") {
+std::vector<std::string> registered(const KernelModel& model) {
+  std::vector<std::string> names;
+  for (const RegistrationModel& one : model.registrations) names.push_back(one.op);
+  return names;
+}
+
+using Words = std::vector<std::string>;
+
+TEST_CASE("a structured kernel answers all variants", "[kernel_model]") {
   const KernelModel model = models({kernel("add.out", "foo::math::add")}).front();
-  CHECK(model.values() ==
-        std::map<std::string, std::string>{
-            {"op", "add.out"},
-            {"op_id", "add_out"},
-            {"function", "foo::math::add"},
-            {"function_namespace", "foo::math"},
-            {"function_name", "add"},
-            {"schema",
-             "add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"},
-            {"signature",
-             "at::Tensor& (const at::Tensor&, const at::Tensor&, const at::Scalar&, at::Tensor&)"},
-            {"return_type", "at::Tensor&"},
-            {"parameters",
-             "const at::Tensor& self, const at::Tensor& other, "
-             "const at::Scalar& alpha, at::Tensor& out"},
-            {"arguments", "self, other, alpha, out"},
-            {"guard", "0, 3, 1"},
-        });
+  CHECK(model.op == "add.out");
+  CHECK(model.op_id == "add_out");
+  CHECK(model.root == "add");
+  CHECK(model.function_namespace == "foo::math");
+  CHECK(model.function_name == "add");
+  CHECK(model.signature ==
+        "void (const at::Tensor&, const at::Tensor&, const at::Scalar&, const at::Tensor&)");
+  CHECK(model.parameters ==
+        "const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, "
+        "const at::Tensor& out");
+  CHECK(model.names == "self, other, alpha, out");
+  CHECK(model.meta_class == "add_Tensor");
+  CHECK(model.meta_header == "ATen/ops/add_meta.h");
+  CHECK(model.meta_arguments == "self, other, alpha");
+  CHECK(model.call_arguments == "call.in(self), call.in(other), alpha, call.out(0)");
+  CHECK(model.outputs == 1);
+  CHECK(model.elementwise);
+  CHECK_FALSE(model.one_device);
+  CHECK_FALSE(model.has_precomputed);
+  CHECK(registered(model) == Words{"add.out", "add.Tensor", "add_.Tensor"});
+  CHECK(model.registrations[2].kernel ==
+        "backendkit::Structured<\"add_.Tensor\", backendkit::Variant::kInPlace, add_out_kernel, "
+        "backendkit::DeviceOf<0, 1>, at::Tensor& (at::Tensor&, const at::Tensor&, "
+        "const at::Scalar&)>");
+}
+
+TEST_CASE("a structured kernel gets what its meta function works out", "[kernel_model]") {
+  const KernelModel model = models({kernel("max.dim_max", "foo::max")}).front();
+  CHECK(model.has_precomputed);
+  CHECK(model.signature ==
+        "void (const at::Tensor&, int64_t, int64_t, bool, int64_t, const at::Tensor&, "
+        "const at::Tensor&)");
+  CHECK(model.meta_arguments == "self, dim, keepdim");
+  CHECK(model.call_arguments ==
+        "call.in(self), precomputed.dim, precomputed.size, keepdim, precomputed.count, "
+        "call.out(0), call.out(1)");
+  CHECK_FALSE(model.elementwise);
+  CHECK(model.one_device);
+}
+
+TEST_CASE("variants follow from a functional kernel unless PyTorch has them", "[kernel_model]") {
+  const KernelModel logit = models({kernel("logit", "foo::logit")}).front();
+  CHECK(registered(logit) == Words{"logit", "logit_", "logit.out"});
+  CHECK(logit.registrations[0].kernel ==
+        "backendkit::Plain<\"logit\", logit_kernel, backendkit::DeviceOf<0>, "
+        "at::Tensor (const at::Tensor&, std::optional<double>), &foo::logit>");
+  CHECK(logit.registrations[2].kernel ==
+        "backendkit::OutOfFunctional<\"logit.out\", logit_kernel, backendkit::DeviceOf<0, 2>, "
+        "at::Tensor& (const at::Tensor&, std::optional<double>, at::Tensor&), "
+        "static_cast<at::Tensor (*)(const at::Tensor&, std::optional<double>)>(&foo::logit)>");
+  CHECK(registered(models({kernel("sub", "f")}).front()) == Words{"sub"});
+  CHECK(registered(models({kernel("logit.out", "f")}).front()) == Words{"logit.out", "logit_"});
+  CHECK(registered(models({kernel("logit_", "f")}).front()) == Words{"logit_"});
+  // A line of its own comes first.
+  const auto both = models({kernel("logit", "f"), kernel("logit_", "g")});
+  CHECK(registered(both[0]) == Words{"logit", "logit.out"});
+  CHECK(registered(both[1]) == Words{"logit_"});
+  CHECK(registered(models({kernel("add.Tensor", "f"), kernel("add.out", "g")})[1]) ==
+        Words{"add.out", "add_.Tensor"});
+}
+
+TEST_CASE("a kernel's dtypes and inputs are those of the description", "[kernel_model]") {
+  Kernel one = kernel("abs", "f");
+  CHECK(models({one}).front().dtypes == "backendkit::Dtypes::all()");
+  one.dtypes = {{"float32", {}}, {"bool", {}}};
+  one.inputs = Inputs::kDense;
+  one.unsupported = Unsupported::kError;
+  const KernelModel model = models({one}).front();
+  CHECK(model.dtypes == "backendkit::Dtypes{at::ScalarType::Float, at::ScalarType::Bool}");
+  CHECK(model.dense);
+  CHECK(model.error);
+  // Tensors of a list that is written to are the caller's own.
+  Kernel list = kernel("_foreach_zero_", "g");
+  list.inputs = Inputs::kDense;
+  CHECK_FALSE(models({list}).front().dense);
 }
 
 TEST_CASE("names of operators become identifiers", "[kernel_model]") {
@@ -81,31 +188,57 @@ TEST_CASE("a wrong operator has no model", "[kernel_model]") {
 }
 
 TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
-  const Rows rows = declaration_rows(
-      models({kernel("add.out", "foo::binary"), kernel("abs", "unary"),
-              kernel("sub.out", "foo::binary"), kernel("__and__.Tensor", "foo::both")}));
-  REQUIRE(rows.size() == 3);
-  CHECK(rows[0].at("function_name") == "unary");
-  CHECK(rows[0].at("opens").empty());
-  CHECK(rows[0].at("closes").empty());
-  CHECK(rows[1].at("function_name") == "binary");
-  CHECK(rows[1].at("opens") == "namespace foo {\n\n");
-  CHECK(rows[1].at("closes").empty());
-  CHECK(rows[1].at("schemas") ==
-        "// add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)\n"
-        "// sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)");
-  CHECK(rows[1].at("parameters") ==
+  const auto rows = declaration_rows(models(
+      {kernel("add.out", "foo::binary"), kernel("abs", "unary"), kernel("sub", "foo::binary"),
+       kernel("__and__.Tensor", "foo::both"), kernel("logit.out", "foo::binary")}));
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[0].texts.at("function_name") == "unary");
+  CHECK(rows[0].texts.at("opens").empty());
+  CHECK(rows[0].texts.at("closes").empty());
+  CHECK(rows[0].texts.at("parameters") == "const at::Tensor& self");
+  CHECK(rows[1].texts.at("function_name") == "binary");
+  CHECK(rows[1].texts.at("opens") == "namespace foo {\n\n");
+  CHECK(rows[1].texts.at("closes").empty());
+  CHECK(rows[4].texts.at("function_name") == "both");
+  CHECK(rows[4].texts.at("opens").empty());
+  CHECK(rows[4].texts.at("closes") == "\n}  // namespace foo\n");
+}
+
+TEST_CASE("one function may serve several operators", "[kernel_model]") {
+  const auto rows = declaration_rows(models({kernel("sub", "f"), kernel("__and__.Tensor", "f")}));
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].texts.at("schemas") ==
+        "// sub(Tensor self, Tensor other) -> Tensor\n"
+        "// __and__.Tensor(Tensor self, Tensor other) -> Tensor");
+}
+
+TEST_CASE("long declarations have a parameter a line", "[kernel_model]") {
+  const auto rows = declaration_rows(models({kernel("add.out", "foo::add")}));
+  CHECK(rows[0].texts.at("parameters") ==
         "\n    const at::Tensor& self,\n    const at::Tensor& other,"
-        "\n    const at::Scalar& alpha,\n    at::Tensor& out");
-  CHECK(rows[0].at("parameters") == "const at::Tensor& self");
-  CHECK(rows[2].at("function_name") == "both");
-  CHECK(rows[2].at("opens").empty());
-  CHECK(rows[2].at("closes") == "\n}  // namespace foo\n");
+        "\n    const at::Scalar& alpha,\n    const at::Tensor& out");
+}
+
+TEST_CASE("kernels are spread over files by their names", "[kernel_model]") {
+  KernelModel model;
+  std::vector<KernelModel> kernels(100, model);
+  for (std::size_t i = 0; i < kernels.size(); ++i) kernels[i].root = std::to_string(i);
+  CHECK(shards({}).empty());
+  CHECK(shards({model}).size() == 1);
+  const auto files = shards(kernels);
+  CHECK(files.size() == 8);
+  kernels.insert(kernels.begin(), model);
+  kernels.front().root = "new";
+  const auto more = shards(kernels);
+  REQUIRE(more.size() == files.size());
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) changed += more[i].size() != files[i].size();
+  CHECK(changed == 1);
 }
 
 TEST_CASE("headers are those of all kernels, once each", "[kernel_model]") {
-  const Rows rows = header_rows(models({kernel("abs", "f"), kernel("bernoulli", "g")}));
+  const auto rows = header_rows(models({kernel("abs", "f"), kernel("bernoulli", "g")}));
   REQUIRE(rows.size() == 2);
-  CHECK(rows[0].at("header") == "ATen/core/Generator.h");
-  CHECK(rows[1].at("header") == "ATen/core/Tensor.h");
+  CHECK(rows[0].texts.at("header") == "ATen/core/Generator.h");
+  CHECK(rows[1].texts.at("header") == "ATen/core/Tensor.h");
 }

@@ -72,6 +72,8 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
   kernel.function_namespace = "foo";
   kernel.function_name = "add";
   kernel.headers = {"ATen/core/Tensor.h"};
+  kernel.meta_class = "add_Tensor";
+  kernel.registrations = {{"add.out", "Kernel"}};
   Description description = sample();
   description.kernels = {{{"add.out", {}}, {"foo::add", {}}}};
   Values values = glue_values(description, torch, {kernel});

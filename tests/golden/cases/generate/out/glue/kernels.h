@@ -10,11 +10,11 @@
 namespace kite {
 
 // add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
-at::Tensor& add(
+void add(
     const at::Tensor& self,
     const at::Tensor& other,
     const at::Scalar& alpha,
-    at::Tensor& out);
+    const at::Tensor& out);
 
 // empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
 at::Tensor empty(
@@ -26,7 +26,7 @@ at::Tensor empty(
     std::optional<at::MemoryFormat> memory_format);
 
 // mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)
-at::Tensor& mm(const at::Tensor& self, const at::Tensor& mat2, at::Tensor& out);
+void mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out);
 
 }  // namespace kite
 

@@ -2,6 +2,7 @@
 // or a kernel in csrc/, and build again.
 #include "kite/run-time++.h"
 
+#include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
 #include <backendkit/host_operators.h>
 #include <backendkit/python_ops.h>
@@ -12,9 +13,16 @@ TORCH_LIBRARY(_kite_frameworks, library) {
   backendkit::PythonOperators<::kite::v1::Runtime>::define_all(library);
 }
 
+namespace backendkit {
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  Fallbacks<::kite::v1::Runtime>::cpu(op, stack);
+}
+
+}  // namespace backendkit
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(
-      torch::CppFunction::makeFromBoxedFunction<&backendkit::Fallbacks<::kite::v1::Runtime>::cpu>());
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&backendkit::fall_back>());
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

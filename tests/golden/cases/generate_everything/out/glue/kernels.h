@@ -13,11 +13,11 @@ at::Tensor relu(const at::Tensor& self);
 namespace kite {
 
 // add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
-at::Tensor& add(
+void add(
     const at::Tensor& self,
     const at::Tensor& other,
     const at::Scalar& alpha,
-    at::Tensor& out);
+    const at::Tensor& out);
 
 }  // namespace kite
 
