@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "check_operators.h"
 #include "cpp_types.h"
 #include "quote.h"
 #include "template.h"

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "check_operators.h"
 #include "kernel_stub.h"
 #include "load.h"
 #include "operator_changes.h"

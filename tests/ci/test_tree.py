@@ -52,7 +52,13 @@ def test_licence_line() -> None:
         name
         for name in ours(code())
         if not name.startswith(
-            ("templates/glue/", "templates/ops/", "templates/packaging/", "tests/cmake/errors/")
+            (
+                "templates/glue/",
+                "templates/registrations/",
+                "templates/ops/",
+                "templates/packaging/",
+                "tests/cmake/errors/",
+            )
         )
         and text(name)
         and "SPDX-License-Identifier: Apache-2.0" not in text(name)[:200]

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+// Else ATen/native/Resize.h includes all operators of PyTorch.
+#ifndef AT_PER_OPERATOR_HEADERS
+#define AT_PER_OPERATOR_HEADERS
+#endif
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/TensorMeta.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
+#include <c10/core/Allocator.h>
+
+namespace backendkit {
+
+/// The variants of a structured operator: `add`, `add_`, `add.out`.
+enum class Variant { kFunctional, kInPlace, kOut };
+
+namespace kernel_detail {
+
+/// A new tensor on the device that `options` name, which is the current one.
+inline at::Tensor new_output(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                             const at::TensorOptions& options) {
+  const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
+  c10::Allocator* allocator = c10::GetAllocator(c10::DeviceType::PrivateUse1);
+  const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
+  if (strides.empty()) {
+    return at::Tensor(
+        at::detail::empty_generic(sizes, allocator, keys, dtype, options.memory_format_opt()));
+  }
+  return at::Tensor(at::detail::empty_strided_generic(sizes, strides, allocator, keys, dtype));
+}
+
+/// The outputs of a structured operator: tensors of its own, or those of the caller, for some of
+/// which a stand-in with other strides is written and copied.
+template <Variant variant, std::size_t count>
+class Outputs;
+
+template <std::size_t count>
+class Outputs<Variant::kFunctional, count> {
+ public:
+  const at::Tensor& get(std::size_t i) const { return tensors_[i]; }
+
+  void set(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+           const at::TensorOptions& options, bool) {
+    tensors_[i] = new_output(sizes, strides, options);
+  }
+
+  void finish() {}
+
+  template <class Result>
+  Result take() {
+    if constexpr (count == 1) {
+      return std::move(tensors_[0]);
+    } else {
+      return std::apply([](auto&... all) { return Result(std::move(all)...); }, tensors_);
+    }
+  }
+
+ private:
+  std::array<at::Tensor, count> tensors_;
+};
+
+template <std::size_t count>
+class GivenOutputs {
+ public:
+  template <class... Tensors>
+  explicit GivenOutputs(Tensors&... tensors) : tensors_{std::ref(tensors)...} {}
+
+  const at::Tensor& get(std::size_t i) const {
+    return stand_ins_[i].defined() ? stand_ins_[i] : tensors_[i].get();
+  }
+
+  void finish() {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (stand_ins_[i].defined()) tensors_[i].get().copy_(stand_ins_[i]);
+    }
+  }
+
+  template <class Result>
+  Result take() {
+    if constexpr (count == 1) {
+      return tensors_[0].get();
+    } else {
+      return std::apply([](auto&... all) { return Result(all.get()...); }, tensors_);
+    }
+  }
+
+ protected:
+  at::Tensor& given(std::size_t i) { return tensors_[i].get(); }
+
+  /// PyTorch's meta functions ask for exact strides where their kernels need them.
+  void match_strides(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                     const at::TensorOptions& options, bool exact) {
+    if (exact && given(i).strides() != strides) stand_ins_[i] = new_output(sizes, strides, options);
+  }
+
+ private:
+  std::array<std::reference_wrapper<at::Tensor>, count> tensors_;
+  std::array<at::Tensor, count> stand_ins_;
+};
+
+template <std::size_t count>
+class Outputs<Variant::kInPlace, count> : public GivenOutputs<count> {
+ public:
+  using GivenOutputs<count>::GivenOutputs;
+
+  void set(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+           const at::TensorOptions& options, bool exact) {
+    const at::Tensor& self = this->given(i);
+    TORCH_CHECK(options.dtype() == self.dtype(), "Bad in-place call: input tensor dtype ",
+                self.dtype(), " and output tensor dtype ", options.dtype(), " should match");
+    TORCH_CHECK(options.device() == self.device(), "Bad in-place call: input tensor device ",
+                self.device(), " and output tensor device ", options.device(), " should match");
+    TORCH_CHECK(sizes == self.sizes(), "Bad in-place call: input tensor size ", self.sizes(),
+                " and output tensor size ", sizes, " should match");
+    this->match_strides(i, sizes, strides, options, exact);
+  }
+};
+
+template <std::size_t count>
+class Outputs<Variant::kOut, count> : public GivenOutputs<count> {
+ public:
+  using GivenOutputs<count>::GivenOutputs;
+
+  void set(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+           const at::TensorOptions& options, bool exact) {
+    at::Tensor& out = this->given(i);
+    TORCH_CHECK(options.dtype() == out.dtype(), "Expected out tensor to have dtype ",
+                options.dtype(), ", but got ", out.dtype(), " instead");
+    TORCH_CHECK(options.device() == out.device(), "Expected out tensor to have device ",
+                options.device(), ", but got ", out.device(), " instead");
+    // Strides are those of the caller unless the tensor was of another size.
+    if (at::native::resize_output(out, sizes)) {
+      if (!strides.empty()) {
+        out.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+      } else if (const auto format = options.memory_format_opt()) {
+        out.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+      }
+    }
+    this->match_strides(i, sizes, strides, options, exact);
+  }
+};
+
+/// A meta class of PyTorch whose outputs are ours. The second parameter is the type of the function
+/// that meta classes call, which has one parameter more in older releases.
+template <class Meta, class Holder, class Hook = decltype(&at::impl::MetaBase::set_output_strided)>
+class WithOutputs;
+
+template <class Meta, class Holder, class... Names>
+class WithOutputs<Meta, Holder,
+                  void (at::impl::MetaBase::*)(std::int64_t, c10::IntArrayRef, c10::IntArrayRef,
+                                               at::TensorOptions, Names...)> : public Meta {
+ public:
+  template <class... Tensors>
+  explicit WithOutputs(Tensors&... tensors) : outputs_(tensors...) {}
+
+  const at::Tensor& maybe_get_output(std::int64_t i) override {
+    return outputs_.get(static_cast<std::size_t>(i));
+  }
+
+  void set_output_strided(std::int64_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                          at::TensorOptions options, Names... names) override {
+    set(i, sizes, strides, options, true, names...);
+  }
+
+  void set_output_raw_strided(std::int64_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                              at::TensorOptions options, Names... names) override {
+    set(i, sizes, strides, options, false, names...);
+  }
+
+ protected:
+  Holder outputs_;
+
+ private:
+  void set(std::int64_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+           const at::TensorOptions& options, bool exact, Names... names) {
+    outputs_.set(static_cast<std::size_t>(i), sizes, strides, options, exact);
+    if constexpr (std::is_base_of_v<at::TensorIteratorBase, Meta>) {
+      Meta::set_output_raw_strided(i, sizes, strides, options, names...);
+    }
+  }
+};
+
+/// The dtypes that the functional variant of an elementwise operator would have given its results,
+/// from its meta function run on tensors without memory.
+template <std::size_t count>
+class NoOutputs {
+ public:
+  const at::Tensor& get(std::size_t i) const { return tensors_[i]; }
+  at::ScalarType dtype(std::size_t i) const { return tensors_[i].scalar_type(); }
+
+  void set(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef,
+           const at::TensorOptions& options, bool) {
+    tensors_[i] = at::Tensor(
+        at::detail::empty_meta(sizes, c10::typeMetaToScalarType(options.dtype()), std::nullopt));
+  }
+
+ private:
+  std::array<at::Tensor, count> tensors_;
+};
+
+}  // namespace kernel_detail
+
+}  // namespace backendkit
