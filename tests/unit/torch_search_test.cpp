@@ -24,7 +24,7 @@ struct World {
   std::ostringstream out;
   Console console{out, out, Colour::kNever};
   std::map<std::string, std::string> variables;
-  Context context{disk, process, console, "/home/me/kite", [this](const std::string& name) {
+  Context context{disk, process, console, "/users/me/kite", [this](const std::string& name) {
                     const auto found = variables.find(name);
                     return found == variables.end() ? std::nullopt : std::optional(found->second);
                   }};
@@ -60,15 +60,15 @@ struct World {
 
 TEST_CASE("a folder stands for the PyTorch in it", "[torch_search]") {
   World world;
-  world.install("/home/me/kite/env/lib/python3.11/site-packages", "2.11.0+cpu");
-  const std::string torch = "/home/me/kite/env/lib/python3.11/site-packages/torch";
+  world.install("/users/me/kite/env/lib/python3.11/site-packages", "2.11.0+cpu");
+  const std::string torch = "/users/me/kite/env/lib/python3.11/site-packages/torch";
   CHECK(world.search("env") == torch);
-  CHECK(world.search("/home/me/kite/env") == torch);
+  CHECK(world.search("/users/me/kite/env") == torch);
   CHECK(world.search("env/lib/python3.11/site-packages") == torch);
   CHECK(world.search("env/lib/python3.11/site-packages/torch") == torch);
-  CHECK(world.search("env/lib") == "no PyTorch in `/home/me/kite/env/lib`");
-  world.install("/home/me/kite/win/Lib/site-packages", "2.11.0+cpu");
-  CHECK(world.search("win") == "/home/me/kite/win/Lib/site-packages/torch");
+  CHECK(world.search("env/lib") == "no PyTorch in `/users/me/kite/env/lib`");
+  world.install("/users/me/kite/win/Lib/site-packages", "2.11.0+cpu");
+  CHECK(world.search("win") == "/users/me/kite/win/Lib/site-packages/torch");
 }
 
 TEST_CASE("a release is looked for where environments lie", "[torch_search]") {
@@ -76,18 +76,18 @@ TEST_CASE("a release is looked for where environments lie", "[torch_search]") {
   world.install("/envs/a/lib/python3.11/site-packages", "2.11.0+cpu");
   world.install("/envs/b/lib/python3.12/site-packages", "2.11.2+cpu");
   world.install("/envs/c/lib/python3.12/site-packages", "2.13.0");
-  world.install("/home/me/kite/.venv/lib/python3.12/site-packages", "2.9.1");
-  world.install("/home/me/kite/.tox/py/lib64/python3.12/site-packages", "2.10.0");
+  world.install("/users/me/kite/.venv/lib/python3.12/site-packages", "2.9.1");
+  world.install("/users/me/kite/.tox/py/lib64/python3.12/site-packages", "2.10.0");
   world.install("/envs/old/lib/python3.9/site-packages", "2.0.1");  // not supported
   const std::string nothing =
-      "found no PyTorch 2.11; looked for environments in /home/me/kite, /home/me/kite/.tox, "
-      "/home/me/kite/.nox; found PyTorch 2.9.1, 2.10.0 there";
+      "found no PyTorch 2.11; looked for environments in /users/me/kite, /users/me/kite/.tox, "
+      "/users/me/kite/.nox; found PyTorch 2.9.1, 2.10.0 there";
   CHECK(world.search("2.11") == nothing);
   world.variables["VIRTUAL_ENV"] = "/envs/c";
   CHECK(world.search("2.11") == "/envs/b/lib/python3.12/site-packages/torch");
   CHECK(world.search("2.11.0") == "/envs/a/lib/python3.11/site-packages/torch");
-  CHECK(world.search("2.9") == "/home/me/kite/.venv/lib/python3.12/site-packages/torch");
-  CHECK(world.search("2.10") == "/home/me/kite/.tox/py/lib64/python3.12/site-packages/torch");
+  CHECK(world.search("2.9") == "/users/me/kite/.venv/lib/python3.12/site-packages/torch");
+  CHECK(world.search("2.10") == "/users/me/kite/.tox/py/lib64/python3.12/site-packages/torch");
   CHECK(world.search("2.0").find("found no PyTorch 2.0; ") == 0);
 
   world.variables.clear();
