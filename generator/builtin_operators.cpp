@@ -7,22 +7,15 @@ namespace backendgen {
 
 namespace {
 
-/// A test compares this list with what the headers register.
-constexpr std::string_view kNames[] = {
+/// A test compares these lists with what the headers register.
+constexpr std::string_view kBuiltIn[] = {
     "_copy_from",
     "_copy_from_and_resize",
     "_local_scalar_dense",
     "_reshape_alias",
-    "_thnn_fused_gru_cell",
-    "_thnn_fused_gru_cell_backward",
-    "_thnn_fused_lstm_cell",
-    "_thnn_fused_lstm_cell_backward_impl",
     "as_strided",
-    "convolution_backward_overrideable",
-    "convolution_overrideable",
     "empty.memory_format",
     "empty_strided",
-    "mse_loss",
     "native_dropout",
     "record_stream",
     "resize_",
@@ -30,21 +23,39 @@ constexpr std::string_view kNames[] = {
     "set_.source_Storage",
     "set_.source_Storage_storage_offset",
     "set_.source_Tensor",
-    "smooth_l1_loss",
     "unfold",
     "view",
     "view_as_complex",
     "view_as_real",
 };
 
+constexpr std::string_view kHosted[] = {
+    "_thnn_fused_gru_cell",
+    "_thnn_fused_gru_cell_backward",
+    "_thnn_fused_lstm_cell",
+    "_thnn_fused_lstm_cell_backward_impl",
+    "convolution_backward_overrideable",
+    "convolution_overrideable",
+    "mse_loss",
+    "smooth_l1_loss",
+};
+
 }  // namespace
 
 std::span<const std::string_view> builtin_operators() {
-  return kNames;
+  return kBuiltIn;
+}
+
+std::span<const std::string_view> hosted_operators() {
+  return kHosted;
 }
 
 bool is_builtin(std::string_view op) {
-  return std::binary_search(std::begin(kNames), std::end(kNames), op);
+  return std::binary_search(std::begin(kBuiltIn), std::end(kBuiltIn), op);
+}
+
+bool is_hosted(std::string_view op) {
+  return std::binary_search(std::begin(kHosted), std::end(kHosted), op);
 }
 
 }  // namespace backendgen

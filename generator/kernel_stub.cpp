@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "check_operators.h"
-#include "cpp_types.h"
+#include "kernel_group.h"
 #include "quote.h"
 #include "template.h"
 #include "validate.h"
@@ -73,7 +73,7 @@ const TemplateFile& stub_template() {
 
 Values stub_values(const Kernel& kernel, const Operator& op) {
   std::string unknown;
-  const auto signature = cpp_signature(op, SymInts::kNumbers, unknown);
+  const auto signature = kernel_signature(op, unknown);
   if (!signature) throw InternalError(fmt::format("no C++ type for {}", unknown));
   const std::string& function = kernel.function.value;
   return {{{"op_quoted", quote(kernel.op.value)},

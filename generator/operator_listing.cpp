@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cpp_types.h"
+#include "kernel_group.h"
 #include "operator_groups.h"
 #include "quote.h"
 
@@ -48,7 +48,7 @@ std::string operator_json(const OperatorStatus& status, std::string_view group) 
 
 std::string cpp_declaration(const Operator& op) {
   std::string unknown;
-  const auto signature = cpp_signature(op, SymInts::kNumbers, unknown);
+  const auto signature = kernel_signature(op, unknown);
   if (!signature) return {};
   const OperatorName& name = op.schema.name();
   const std::string function = name.overload.empty() ? name.base : name.base + '_' + name.overload;

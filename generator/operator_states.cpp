@@ -9,33 +9,32 @@
 #include <fmt/ranges.h>
 
 #include "builtin_operators.h"
+#include "kernel_group.h"
 
 namespace backendgen {
 
 namespace {
 
-struct Answer {
+/// A line of [operators.kernels] that answers an operator.
+struct Owner {
   const Kernel* kernel;
-  std::string named;  // the operator that the description names
+  bool named;  // the line names the operator itself
 };
 
 /// The operators that the kernels of a description answer, by name.
-std::unordered_map<std::string, Answer> answered(const Catalog& catalog,
-                                                 const Description& description) {
-  std::unordered_map<std::string, Answer> answers;
-  std::unordered_map<std::string_view, const Kernel*> structured;  // by the out= operator
+std::unordered_map<std::string, Owner> owners(const Catalog& catalog,
+                                              const Description& description) {
+  std::unordered_map<std::string, Owner> found;
+  const auto named = named_operators(description);
   for (const Kernel& kernel : description.kernels) {
-    const Operator* op = catalog.find(kernel.op.value);
-    if (op == nullptr) continue;
-    answers.insert_or_assign(kernel.op.value, Answer{&kernel, kernel.op.value});
-    if (op->structured && op->delegate.empty()) structured.emplace(kernel.op.value, &kernel);
+    if (catalog.find(kernel.op.value) == nullptr) continue;
+    for (const Answer& answer : answers(kernel, named, catalog)) {
+      found.insert_or_assign(answer.op->schema.name().text(),
+                             Owner{&kernel, answer.how == Derivation::kNamed ||
+                                                answer.how == Derivation::kStructuredOut});
+    }
   }
-  for (const Operator& op : catalog.operators()) {
-    const auto found = structured.find(op.delegate);
-    if (found == structured.end()) continue;
-    answers.try_emplace(op.schema.name().text(), Answer{found->second, op.delegate});
-  }
-  return answers;
+  return found;
 }
 
 /// Whether a dispatch table has a kernel that works with tensors in the host's memory. MKL-DNN's
@@ -58,25 +57,31 @@ class Judge {
   Judge(const Catalog& catalog, const Description* description)
       : catalog_(catalog),
         error_(description != nullptr && description->fallback == Fallback::kError) {
-    if (description != nullptr) answers_ = answered(catalog, *description);
+    if (description != nullptr) owners_ = owners(catalog, *description);
   }
 
   OperatorStatus judge(const Operator& op) const {
     const std::string name = op.schema.name().text();
-    if (const auto found = answers_.find(name); found != answers_.end()) {
-      const Answer& answer = found->second;
-      return {&op, OperatorState::kKernel, answer.kernel->function.value,
-              answer.named == name ? "" : answer.named};
+    if (const auto found = owners_.find(name); found != owners_.end()) {
+      const Kernel& kernel = *found->second.kernel;
+      return {&op, OperatorState::kKernel, kernel.function.value,
+              found->second.named ? "" : kernel.op.value};
     }
     if (is_builtin(name)) return {&op, OperatorState::kBuiltIn};
-    if (!op.delegate.empty()) return through(op, op.delegate);
-    if (op.derived) return through(op, op.base);
-    if (op.composite_implicit || op.composite_explicit) return {&op, OperatorState::kFree};
-    if (!has_host_kernel(op)) return {&op, OperatorState::kCannot};
+    const bool hosted = is_hosted(name) && !has_out_kernel(name);
+    if (!hosted) {
+      if (!op.delegate.empty()) return through(op, op.delegate);
+      if (op.derived) return through(op, op.base);
+      if (!needs_kernel(op)) return {&op, OperatorState::kFree};
+      if (!has_host_kernel(op)) return {&op, OperatorState::kCannot};
+    }
     return {&op, error_ ? OperatorState::kError : OperatorState::kFallback};
   }
 
  private:
+  /// BackendKit leaves a function to its out= variant where that has a kernel.
+  bool has_out_kernel(const std::string& name) const { return owners_.contains(name + ".out"); }
+
   /// An operator that does nothing but call another one.
   OperatorStatus through(const Operator& op, const std::string& other) const {
     const Operator* called = catalog_.find(other);
@@ -90,7 +95,7 @@ class Judge {
 
   const Catalog& catalog_;
   const bool error_;
-  std::unordered_map<std::string, Answer> answers_;
+  std::unordered_map<std::string, Owner> owners_;
 };
 
 }  // namespace
@@ -103,6 +108,8 @@ std::string OperatorStatus::reason() const {
   if (state == OperatorState::kCannot && !op->dispatch.empty()) {
     return fmt::format("only for {}", op->dispatch);
   }
+  const bool on_cpu = state == OperatorState::kFallback || state == OperatorState::kError;
+  if (on_cpu && is_hosted(op->schema.name().text())) return "by BackendKit";
   return function;
 }
 

@@ -112,9 +112,7 @@ WRONG = {
         "foo::mm(const at::Tensor&, double, const at::Tensor&)",
     ),
     "a parameter, in the namespace": (
-        "namespace foo {\n"
-        "void mm(const at::Tensor&, double, const at::Tensor&) {}\n"
-        "}",
+        "namespace foo {\nvoid mm(const at::Tensor&, double, const at::Tensor&) {}\n}",
         "foo::mm(const at::Tensor&, double, const at::Tensor&)",
     ),
     "the result": (

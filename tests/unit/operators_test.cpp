@@ -45,6 +45,15 @@ constexpr const char* kList = R"(
   dispatch:
     CUDA, MPS: cudnn_convolution
 - func: conv2d(Tensor input) -> Tensor
+- func: convolution_overrideable(Tensor input) -> Tensor
+  dispatch:
+    CompositeExplicitAutograd: convolution_overrideable
+- func: mse_loss(Tensor self) -> Tensor
+  structured_delegate: mse_loss.out
+- func: mse_loss.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  dispatch:
+    CPU: mse_loss_out
 - func: twist(Tensor self, str how="<b>&'") -> Tensor
   dispatch:
     CPU: twist
@@ -129,6 +138,8 @@ TEST_CASE("states of operators", "[ops]") {
   CHECK(state_of(catalog, nullptr, "conv2d") == "free composite");
   CHECK(state_of(catalog, nullptr, "empty.memory_format") == "built-in");
   CHECK(state_of(catalog, nullptr, "_indices") == "fallback");
+  CHECK(state_of(catalog, nullptr, "convolution_overrideable") == "fallback by BackendKit");
+  CHECK(state_of(catalog, nullptr, "mse_loss") == "fallback by BackendKit");
   CHECK(state_of(catalog, nullptr, "_nested_tensor_size") == "cannot only for NestedTensorCPU");
   CHECK(state_of(catalog, nullptr, "_nested_tensor_size.out") == "cannot from _nested_tensor_size");
   CHECK(state_of(catalog, nullptr, "cudnn_convolution") == "cannot only for CUDA, MPS");
@@ -139,6 +150,8 @@ TEST_CASE("states of operators", "[ops]") {
   CHECK(state_of(catalog, &some, "add_.Tensor") == "kernel kite::add, from add.out");
   CHECK(state_of(catalog, &some, "cudnn_convolution") == "kernel kite::conv");
   CHECK(state_of(catalog, &some, "empty.memory_format") == "built-in");
+  const Description loss = described({{"mse_loss.out", "kite::loss"}});
+  CHECK(state_of(catalog, &loss, "mse_loss") == "kernel kite::loss, from mse_loss.out");
 
   const Description own = described({{"empty.memory_format", "kite::empty"}}, Fallback::kError);
   CHECK(state_of(catalog, &own, "empty.memory_format") == "kernel kite::empty");
@@ -151,11 +164,14 @@ TEST_CASE("states of operators", "[ops]") {
         count_states(judge_operators(catalog, nullptr)));
 }
 
-TEST_CASE("the list of BackendKit's own operators is sorted", "[ops]") {
-  const auto names = builtin_operators();
-  CHECK(std::is_sorted(names.begin(), names.end()));
-  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+TEST_CASE("the lists of BackendKit's own operators are sorted", "[ops]") {
+  for (const auto names : {builtin_operators(), hosted_operators()}) {
+    CHECK(std::is_sorted(names.begin(), names.end()));
+    CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+    for (const std::string_view name : names) CHECK(is_builtin(name) != is_hosted(name));
+  }
   CHECK(is_builtin("view"));
+  CHECK(is_hosted("convolution_overrideable"));
   CHECK(!is_builtin("vie"));
 }
 
@@ -167,8 +183,8 @@ TEST_CASE("patterns", "[ops]") {
   CHECK(found(catalog, "add.out") == Names{"add.out"});
   CHECK(found(catalog, "aten::add.out") == Names{"add.out"});
   CHECK(found(catalog, "indices") == Names{"_indices"});
-  CHECK(found(catalog, "conv") == Names{"cudnn_convolution", "conv2d"});
-  CHECK(found(catalog, "conv*") == Names{"conv2d"});
+  CHECK(found(catalog, "conv") == Names{"cudnn_convolution", "conv2d", "convolution_overrideable"});
+  CHECK(found(catalog, "conv?d") == Names{"conv2d"});
   CHECK(found(catalog, "add.o") == Names{"add.out"});
   CHECK(found(catalog, "ADD").empty());
   CHECK(guess_pattern(catalog, "addd") == "add");
