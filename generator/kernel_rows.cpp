@@ -147,7 +147,7 @@ std::vector<Values> operator_rows(const std::vector<KernelModel>& kernels) {
 }
 
 std::vector<std::vector<KernelModel>> shards(const std::vector<KernelModel>& kernels) {
-  constexpr std::size_t kAboutAsMany = 24;  // kernels in a file
+  constexpr std::size_t kAboutAsMany = 50;  // kernels in a file
   const std::size_t count = std::bit_ceil((kernels.size() + kAboutAsMany - 1) / kAboutAsMany);
   std::vector<std::vector<KernelModel>> files(count);
   for (const KernelModel& kernel : kernels) {

@@ -54,17 +54,18 @@ void add_tree(Plan& plan, const Values& values, std::string_view folder, std::st
 }
 
 /// The files that register kernels.
-void add_registrations(Plan& plan, const Description& description, const TorchInstall& torch,
-                       const std::vector<KernelModel>& kernels) {
+void add_registrations(Plan& plan, const std::vector<KernelModel>& kernels) {
+  const auto is_ours = [](const TemplateFile& file) {
+    return file.path.starts_with("registrations/");
+  };
+  const auto file = std::find_if(templates().begin(), templates().end(), is_ours);
+  if (file == templates().end()) throw InternalError("template of registrations: missing");
+  const ParsedTemplate parsed(*file);
   std::size_t number = 0;
   for (const std::vector<KernelModel>& shard : shards(kernels)) {
-    const Values values = glue_values(description, torch, shard);
-    const std::size_t first = plan.size();
-    add_tree(plan, values, "registrations/", "");
-    for (std::size_t i = first; i < plan.size(); ++i) {
-      replace_all(plan[i].path, "@number@", fmt::format("{}", number));
-    }
-    ++number;
+    std::string path(file->path.substr(file->path.find('/') + 1));
+    replace_all(path, "@number@", fmt::format("{}", number++));
+    plan.push_back({std::move(path), parsed.fill(registration_values(shard))});
   }
 }
 
@@ -123,8 +124,17 @@ Values glue_values(const Description& description, const TorchInstall& torch,
       {"kernel_declarations", declaration_rows(kernels)},
       {"kernel_headers", header_rows(kernels)},
       {"kernel_operators", operator_rows(kernels)},
-      {"kernels", kernel_rows(kernels)},
+  };
+  return values;
+}
+
+Values registration_values(const std::vector<KernelModel>& kernels) {
+  Values values;
+  values.lists = {
+      {"kernel_declarations", declaration_rows(kernels)},
+      {"kernel_headers", header_rows(kernels)},
       {"meta_headers", meta_header_rows(kernels)},
+      {"kernels", kernel_rows(kernels)},
   };
   return values;
 }
@@ -142,7 +152,7 @@ Plan plan_glue(const Description& description, const TorchInstall& torch,
   const bool submodule = description.layout == Layout::kSubmodule;
   Plan plan;
   add_tree(plan, values, "glue/", "");
-  add_registrations(plan, description, torch, kernels);
+  add_registrations(plan, kernels);
   add_tree(plan, values, "packaging/", "packaging");
   add_tree(plan, values, "python/common/", python + with_slashes(description.module()));
   add_tree(plan, values, submodule ? "python/submodule/" : "python/package/",

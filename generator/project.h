@@ -25,6 +25,9 @@ Values description_values(const Description& description);
 Values glue_values(const Description& description, const TorchInstall& torch,
                    const std::vector<KernelModel>& kernels);
 
+/// Every name that a file of registrations may use, for the kernels that it registers.
+Values registration_values(const std::vector<KernelModel>& kernels);
+
 /// What `new` writes: the vendor's own files.
 Plan plan_project(const Description& description);
 

@@ -2,6 +2,7 @@
 #include "template.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <kainjow/mustache.hpp>
@@ -12,25 +13,62 @@ namespace {
 
 namespace km = kainjow::mustache;
 
-/// A context that refuses unknown names, where mustache would insert nothing.
-class StrictContext : public km::context<std::string> {
+/// What mustache looks names up in. Texts become its own values only when they are asked for, which
+/// is much quicker than to copy all of them first; an unknown name, for which mustache would insert
+/// nothing, is refused.
+class ValuesContext : public km::basic_context<std::string> {
  public:
-  StrictContext(const km::data* data, const TemplateFile& file, std::set<std::string>* used)
-      : km::context<std::string>(data), file_(file), used_(used) {}
+  ValuesContext(const Values& values, const TemplateFile& file, std::set<std::string>* used)
+      : file_(file), used_(used), stack_{&values} {}
+
+  /// Enters an item of a list, or a section that is shown.
+  void push(const km::data* data) override {
+    const Values* item = nullptr;
+    for (const auto& [values, list] : lists_) {
+      const auto& items = list->list_value();
+      if (data >= items.data() && data < items.data() + items.size()) {
+        item = &(*values)[static_cast<std::size_t>(data - items.data())];
+      }
+    }
+    stack_.push_back(item);
+  }
+
+  void pop() override { stack_.pop_back(); }
 
   const km::data* get(const std::string& name) const override {
-    const km::data* found = km::context<std::string>::get(name);
-    if (found == nullptr) {
-      throw InternalError(
-          fmt::format("template {}:{}: unknown variable `{}`", file_.path, line_of(name), name));
-    }
     if (used_ != nullptr) used_->insert(name);
-    return found;
+    for (auto one = stack_.rbegin(); one != stack_.rend(); ++one) {
+      if (*one == nullptr) continue;
+      if (const km::data* found = find(**one, name)) return found;
+    }
+    throw InternalError(
+        fmt::format("template {}:{}: unknown variable `{}`", file_.path, line_of(name), name));
   }
 
   const km::data* get_partial(const std::string& name) const override { return get(name); }
 
  private:
+  const km::data* find(const Values& values, const std::string& name) const {
+    if (const auto text = values.texts.find(name); text != values.texts.end()) {
+      text_ = km::data(text->second);
+      return &text_;
+    }
+    if (const auto section = values.sections.find(name); section != values.sections.end()) {
+      static const km::data kShown(true);
+      static const km::data kHidden(false);
+      return section->second ? &kShown : &kHidden;
+    }
+    const auto list = values.lists.find(name);
+    if (list == values.lists.end()) return nullptr;
+    for (const auto& [known, data] : lists_) {
+      if (known == &list->second) return data.get();
+    }
+    // Mustache asks for no more of an item than that it is there.
+    km::list items(list->second.size(), km::data(true));
+    lists_.emplace_back(&list->second, std::make_unique<const km::data>(items));
+    return lists_.back().second.get();
+  }
+
   std::size_t line_of(const std::string& name) const {
     const std::size_t at = std::min(file_.text.find(name), file_.text.size());
     return 1 + static_cast<std::size_t>(std::count(
@@ -39,33 +77,35 @@ class StrictContext : public km::context<std::string> {
 
   const TemplateFile& file_;
   std::set<std::string>* used_;
+  std::vector<const Values*> stack_;
+  mutable km::data text_;  // the last one that was asked for
+  mutable std::vector<std::pair<const std::vector<Values>*, std::unique_ptr<const km::data>>>
+      lists_;
 };
-
-km::data as_data(const Values& values) {
-  km::data data;
-  for (const auto& [name, text] : values.texts) data.set(name, text);
-  for (const auto& [name, shown] : values.sections) {
-    data.set(name, shown ? km::data::type::bool_true : km::data::type::bool_false);
-  }
-  for (const auto& [name, items] : values.lists) {
-    km::data list(km::data::type::list);
-    for (const Values& item : items) list.push_back(as_data(item));
-    data.set(name, std::move(list));
-  }
-  return data;
-}
 
 }  // namespace
 
-std::string fill(const TemplateFile& file, const Values& values, std::set<std::string>* used) {
-  km::mustache parsed{std::string(file.text)};
-  if (!parsed.is_valid()) {
-    throw InternalError(fmt::format("template {}: {}", file.path, parsed.error_message()));
+struct ParsedTemplate::Data {
+  km::mustache parsed;
+};
+
+ParsedTemplate::ParsedTemplate(const TemplateFile& file)
+    : file_(file), data_(std::make_unique<Data>(Data{km::mustache(std::string(file.text))})) {
+  if (!data_->parsed.is_valid()) {
+    throw InternalError(fmt::format("template {}: {}", file.path, data_->parsed.error_message()));
   }
-  parsed.set_custom_escape([](const std::string& text) { return text; });
-  const km::data data = as_data(values);
-  StrictContext context(&data, file, used);
-  return parsed.render(context);
+  data_->parsed.set_custom_escape([](const std::string& text) { return text; });
+}
+
+ParsedTemplate::~ParsedTemplate() = default;
+
+std::string ParsedTemplate::fill(const Values& values, std::set<std::string>* used) const {
+  ValuesContext context(values, file_, used);
+  return data_->parsed.render(context);
+}
+
+std::string fill(const TemplateFile& file, const Values& values, std::set<std::string>* used) {
+  return ParsedTemplate(file).fill(values, used);
 }
 
 }  // namespace backendgen

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -33,6 +34,25 @@ struct Values {
   std::map<std::string, std::string> texts;
   std::map<std::string, bool> sections;
   std::map<std::string, std::vector<Values>> lists;
+};
+
+/// A template that was parsed, to be filled in more than once.
+class ParsedTemplate {
+ public:
+  /// Throws InternalError for a template that is not well-formed.
+  explicit ParsedTemplate(const TemplateFile& file);
+  ~ParsedTemplate();
+  ParsedTemplate(const ParsedTemplate&) = delete;
+  ParsedTemplate& operator=(const ParsedTemplate&) = delete;
+
+  /// As the function `fill`.
+  std::string fill(const Values& values, std::set<std::string>* used = nullptr) const;
+
+ private:
+  struct Data;
+
+  const TemplateFile& file_;
+  std::unique_ptr<Data> data_;
 };
 
 /// Fills in a mustache template. Throws InternalError with file and line for a template that is not

@@ -31,6 +31,7 @@ class Operator:
     symbolic: str
     numbers: str
     device_order: str
+    structured: str
 
 
 @dataclass(frozen=True)

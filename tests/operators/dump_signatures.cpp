@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints what backendgen knows about every operator of a PyTorch, for the comparison with torchgen:
 // one line each with tabs between name, schema, C++ signature with symbolic integers and without,
-// and the positions of the arguments that tell the device.
+// the positions of the arguments that tell the device, and what a structured kernel gets.
 
 #include <iostream>
 #include <string>
@@ -12,6 +12,7 @@
 #include "catalog.h"
 #include "cpp_types.h"
 #include "disk.h"
+#include "kernel_group.h"
 #include "torch_install.h"
 
 namespace {
@@ -23,6 +24,16 @@ std::string cpp(const Operator& op, SymInts symints) {
   const auto signature = cpp_signature(op, symints, unknown);
   if (!signature) return fmt::format("no C++ type for {}", unknown);
   return fmt::format("{} ({})", signature->return_type, signature->declaration());
+}
+
+/// The parameters of a structured kernel, "| " and those of its meta function; empty for others.
+std::string structured(const Operator& op) {
+  if (!is_structured_out(op)) return "";
+  std::string unknown;
+  const auto signature = structured_signature(op, unknown);
+  if (!signature) return fmt::format("no C++ type for {}", unknown);
+  return fmt::format("{} | {}", Signature{"", signature->kernel}.declaration(),
+                     Signature{"", signature->meta}.declaration());
 }
 
 }  // namespace
@@ -43,9 +54,9 @@ int main(int argc, char** argv) {
   if (!catalog) return 1;
   std::string text;
   for (const Operator& op : catalog->operators()) {
-    text += fmt::format("{}\t{}\t{}\t{}\t{}\n", op.schema.name().text(), op.schema.text(),
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", op.schema.name().text(), op.schema.text(),
                         cpp(op, SymInts::kSymbolic), cpp(op, SymInts::kNumbers),
-                        fmt::join(device_order(op.schema), " "));
+                        fmt::join(device_order(op.schema), " "), structured(op));
   }
   std::cout << text;
   return 0;

@@ -221,12 +221,12 @@ TEST_CASE("long declarations have a parameter a line", "[kernel_model]") {
 
 TEST_CASE("kernels are spread over files by their names", "[kernel_model]") {
   KernelModel model;
-  std::vector<KernelModel> kernels(100, model);
+  std::vector<KernelModel> kernels(150, model);
   for (std::size_t i = 0; i < kernels.size(); ++i) kernels[i].root = std::to_string(i);
   CHECK(shards({}).empty());
   CHECK(shards({model}).size() == 1);
   const auto files = shards(kernels);
-  CHECK(files.size() == 8);
+  CHECK(files.size() == 4);
   kernels.insert(kernels.begin(), model);
   kernels.front().root = "new";
   const auto more = shards(kernels);

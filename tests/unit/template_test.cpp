@@ -77,6 +77,7 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
   Description description = sample();
   description.kernels = {{{"add.out", {}}, {"foo::add", {}}}};
   Values values = glue_values(description, torch, {kernel});
+  values.lists.merge(registration_values({kernel}).lists);
   values.lists["torch_matrix"] = {{{{"release", "2.13.0"}}, {}, {}}};
 
   std::set<std::string> used;
