@@ -11,8 +11,10 @@ namespace {
 constexpr std::string_view kBuiltIn[] = {
     "_copy_from",
     "_copy_from_and_resize",
+    "_fused_sdp_choice",
     "_local_scalar_dense",
     "_reshape_alias",
+    "_to_copy",
     "as_strided",
     "empty.memory_format",
     "empty_strided",
@@ -30,6 +32,8 @@ constexpr std::string_view kBuiltIn[] = {
 };
 
 constexpr std::string_view kHosted[] = {
+    "_scaled_dot_product_fused_attention_overrideable",
+    "_scaled_dot_product_fused_attention_overrideable_backward",
     "_thnn_fused_gru_cell",
     "_thnn_fused_gru_cell_backward",
     "_thnn_fused_lstm_cell",

@@ -6,6 +6,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <backendkit/device.h>
@@ -19,6 +20,19 @@ namespace backendkit {
 template <class Runtime>
 class Copier {
  public:
+  /// aten::_copy_from of quantized tensors: `dst` gets the bytes and the scale of `self`.
+  static at::Tensor copy_quantized(const at::Tensor& self, const at::Tensor& dst, bool) {
+    TORCH_CHECK(self.is_quantized() && dst.is_quantized() && self.dtype() == dst.dtype(),
+                "copy_: cannot copy a tensor of dtype ", self.dtype(), " into one of ",
+                dst.dtype());
+    const auto quantized = [](const at::Tensor& tensor) {
+      return static_cast<at::QTensorImpl*>(tensor.unsafeGetTensorImpl());
+    };
+    copy(underlying(self), underlying(dst), false);
+    quantized(dst)->set_quantizer_(quantized(self)->quantizer());
+    return dst;
+  }
+
   /// aten::_copy_from(self, dst): the kernel that PyTorch's copy_, to and clone end in.
   static at::Tensor copy(const at::Tensor& self, const at::Tensor& dst, bool) {
     TORCH_CHECK(self.defined() && dst.defined(), "copy_: a tensor is undefined");
@@ -36,6 +50,18 @@ class Copier {
 
  private:
   static bool on_device(const at::Tensor& tensor) { return tensor.device().type() == kDeviceType; }
+
+  /// The integers of a quantized tensor, in the same memory.
+  static at::Tensor underlying(const at::Tensor& tensor) {
+    const c10::DispatchKey key =
+        on_device(tensor) ? c10::DispatchKey::PrivateUse1 : c10::DispatchKey::CPU;
+    at::Tensor plain = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(tensor.storage()), c10::DispatchKeySet(key),
+        c10::scalarTypeToTypeMeta(c10::toUnderlying(tensor.scalar_type())));
+    plain.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
+                                                       tensor.storage_offset());
+    return plain;
+  }
 
   static bool same_bits(const at::Tensor& a, const at::Tensor& b) {
     return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/native/CPUFallback.h>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include <backendkit/fall_back.h>
+#include <backendkit/fallback_report.h>
 #include <backendkit/generator.h>
+#include <backendkit/host_operators.h>
+#include <backendkit/host_tensors.h>
+#include <backendkit/registrar.h>
 
 namespace backendkit {
 
@@ -12,46 +22,233 @@ namespace backendkit {
 template <class Runtime>
 class Fallbacks {
  public:
-  /// Runs it on the CPU: tensors are copied there and results back. Random numbers come from the
-  /// device's generator.
-  static void cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-    const auto& arguments = op.schema().arguments();
-    const std::size_t first = stack->size() - arguments.size();
-    check_one_device(*stack, first);
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (!takes_generator(arguments[i])) continue;
-      c10::IValue& value = (*stack)[first + i];
-      value = value.isNone()
-                  ? as_generator(default_generator<Runtime>(device_of(*stack, first))).cpu()
-                  : as_generator(value.toGenerator()).cpu();
-    }
-    at::native::cpu_fallback(op, stack);
+  /// Runs it on the CPU and counts that. The host gets the arguments as they are, so that the
+  /// operator sees what it would see on the CPU and fails as it fails there; random numbers come
+  /// from the device's generator. Only what was written goes back.
+  static void cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    FallbackCount& count = FallbackCounts::of(op.operator_name());
+    heed_mode(op, count);
+    const auto start = std::chrono::steady_clock::now();
+    const std::size_t copied = run(op, keys, stack);
+    const auto taken = std::chrono::steady_clock::now() - start;
+    constexpr auto kOrder = std::memory_order_relaxed;
+    count.calls.fetch_add(1, kOrder);
+    count.nanoseconds.fetch_add(std::chrono::nanoseconds(taken).count(), kOrder);
+    count.bytes.fetch_add(static_cast<std::int64_t>(copied), kOrder);
   }
 
   /// Raises NotImplementedError with what to do about it.
-  static void error(const c10::OperatorHandle& op, torch::jit::Stack*) {
-    const std::string name = c10::toString(op.operator_name());
-    const std::string device = c10::DeviceTypeName(kDeviceType, true);
-    const std::string local = name.substr(name.find("::") + 2);
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "`", name, "` has no kernel for device ", device,
-                                ": name one in [operators.kernels] of backend.toml, \"", local,
-                                "\" = \"FUNCTION\", or set `fallback = \"cpu\"`");
+  static void error(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
+    refuse(op, "set `fallback = \"cpu\"`", "");
+  }
+
+  /// Answers for a nested tensor of the strided layout, which the device has no place for.
+  static void nested(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "`", c10::toString(op.operator_name()),
+                                "`: nested tensors of the strided layout cannot be on ",
+                                c10::DeviceTypeName(kDeviceType, true),
+                                ": make them with `layout=torch.jagged`");
+  }
+
+  /// As `backendkit::fall_back`, where `answer` is one of the above.
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
+  static void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
+    const auto own = own_implementations().find(local_name(op));
+    if (own != own_implementations().end() && op.schema().name().starts_with("aten::")) {
+      own->second.callBoxed(op, keys, stack);
+    } else {
+      answer(op, keys, stack);
+    }
   }
 
  private:
-  /// Throws, as PyTorch does, for tensors on two devices; the CPU would not see that they are.
-  static void check_one_device(const torch::jit::Stack& stack, std::size_t first) {
-    std::optional<c10::Device> device;
-    for (std::size_t i = first; i < stack.size(); ++i) {
-      if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
-      const c10::Device one = stack[i].toTensor().device();
-      if (one.type() != kDeviceType) continue;
-      TORCH_CHECK(device.value_or(one) == one,
-                  "Expected all tensors to be on the same device, but "
-                  "found at least two devices, ",
-                  *device, " and ", one, "!");
-      device = one;
+  using Tensors = HostTensors<Runtime>;
+  using Use = typename Tensors::Use;
+
+  /// An operator's name without the namespace.
+  static std::string local_name(const c10::OperatorHandle& op) {
+    const std::string name = c10::toString(op.operator_name());
+    return name.substr(name.find("::") + 2);
+  }
+
+  [[noreturn]] static void refuse(const c10::OperatorHandle& op, const char* remedy,
+                                  const char* why) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "`", c10::toString(op.operator_name()),
+                                "` has no kernel for device ",
+                                c10::DeviceTypeName(kDeviceType, true), why,
+                                ": name one in [operators.kernels] of backend.toml, \"",
+                                local_name(op), "\" = \"FUNCTION\", or ", remedy);
+    std::abort();
+  }
+
+  static void heed_mode(const c10::OperatorHandle& op, FallbackCount& count) {
+    switch (fallback_mode()) {
+      case FallbackMode::kQuiet:
+        return;
+      case FallbackMode::kError:
+        refuse(op, "unset the variable",
+               ", and the environment has BACKENDKIT_FALLBACK=error, which forbids the CPU");
+      case FallbackMode::kWarn:
+        if (!count.warned.exchange(true)) {
+          TORCH_WARN("`", c10::toString(op.operator_name()), "` has no kernel for device ",
+                     c10::DeviceTypeName(kDeviceType, true), ": it runs on the CPU");
+        }
     }
+  }
+
+  /// The key of the CPU in place of the device's.
+  static c10::DispatchKey key_on_cpu(c10::DispatchKeySet keys) {
+    switch (keys.highestPriorityTypeId()) {
+      case c10::DispatchKey::SparsePrivateUse1:
+        return c10::DispatchKey::SparseCPU;
+      case c10::DispatchKey::SparseCsrPrivateUse1:
+        return c10::DispatchKey::SparseCsrCPU;
+      case c10::DispatchKey::QuantizedPrivateUse1:
+        return c10::DispatchKey::QuantizedCPU;
+      default:
+        return c10::DispatchKey::CPU;
+    }
+  }
+
+  /// Returns the bytes copied.
+  static std::size_t run(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                         torch::jit::Stack* stack) {
+    const auto& arguments = op.schema().arguments();
+    const std::size_t first = stack->size() - arguments.size();
+    const c10::Device device = device_of(op, *stack, first);
+    const c10::DeviceGuard guard(device);
+    Tensors tensors(device);
+    const std::vector<c10::IValue> before(stack->begin() + static_cast<std::ptrdiff_t>(first),
+                                          stack->end());
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      each_tensor(before[i],
+                  [&](const at::Tensor& one) { tensors.note(one, use_of(arguments[i], one)); });
+    }
+    tensors.bring();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      (*stack)[first + i] = on_host(arguments[i], before[i], device, tensors);
+    }
+    call(op, key_on_cpu(keys), stack);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (is_written(arguments[i])) {
+        each_tensor(before[i], [&](const at::Tensor& one) { tensors.take_back(one); });
+      }
+    }
+    const std::size_t results = stack->size() - op.schema().returns().size();
+    for (std::size_t i = results; i < stack->size(); ++i) {
+      each_tensor((*stack)[i], [&](const at::Tensor& one) { tensors.note_result(one); });
+    }
+    tensors.send();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (is_written(arguments[i])) {
+        each_tensor(before[i], [&](const at::Tensor& one) { tensors.finish(one); });
+      }
+    }
+    for (std::size_t i = results; i < stack->size(); ++i) {
+      (*stack)[i] =
+          map((*stack)[i], [&](const at::Tensor& one) { return tensors.on_device(one, device); });
+    }
+    return tensors.copied();
+  }
+
+  static void call(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack) {
+    std::optional<typename HostAllocator<Runtime>::Lending> lending;
+    if constexpr (HostMemory<Runtime>::kShared) lending.emplace();
+    const c10::DispatchKeySet keys(key);
+    if (const c10::KernelFunction* own = HostOperators<Runtime>::find(op)) {
+      own->callBoxed(op, keys, stack);
+    } else {
+      op.redispatchBoxed(keys, stack);
+    }
+  }
+
+  static c10::IValue on_host(const c10::Argument& argument, const c10::IValue& value,
+                             c10::Device device, Tensors& tensors) {
+    if (takes_generator(argument)) {
+      return as_generator(value.isNone() ? default_generator<Runtime>(device.index())
+                                         : value.toGenerator())
+          .cpu();
+    }
+    if (value.isDevice() && value.toDevice().type() == kDeviceType) return c10::Device(c10::kCPU);
+    return map(value, [&](const at::Tensor& one) { return tensors.host(one); });
+  }
+
+  static bool is_written(const c10::Argument& argument) {
+    const c10::AliasInfo* const alias = argument.alias_info();
+    if (alias == nullptr) return false;
+    if (alias->isWrite()) return true;
+    for (const c10::AliasInfo& inner : alias->containedTypes()) {
+      if (inner.isWrite()) return true;
+    }
+    return false;
+  }
+
+  /// What an out= argument holds matters only in the gaps between its elements.
+  static Use use_of(const c10::Argument& argument, const at::Tensor& tensor) {
+    const bool written = is_written(argument);
+    const bool is_out = written && argument.is_out();
+    const bool dense = tensor.layout() == at::kStrided && tensor.is_non_overlapping_and_dense();
+    return {!(is_out && dense), written};
+  }
+
+  template <class Visit>
+  static void each_tensor(const c10::IValue& value, Visit&& visit) {
+    if (value.isTensor()) {
+      if (value.toTensor().defined()) visit(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& one : value.toTensorList()) visit(one);
+    } else if (value.isOptionalTensorList()) {
+      for (const std::optional<at::Tensor>& one : value.toOptionalTensorList()) {
+        if (one.has_value() && one->defined()) visit(*one);
+      }
+    }
+  }
+
+  /// The same value with `change` of each tensor.
+  template <class Change>
+  static c10::IValue map(const c10::IValue& value, Change&& change) {
+    if (value.isTensor()) return value.toTensor().defined() ? change(value.toTensor()) : value;
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> all;
+      for (const at::Tensor& one : value.toTensorList()) all.push_back(change(one));
+      return all;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> all;
+      for (const std::optional<at::Tensor>& one : value.toOptionalTensorList()) {
+        all.push_back(one.has_value() && one->defined() ? std::optional(change(*one)) : one);
+      }
+      return all;
+    }
+    return value;
+  }
+
+  /// The device of an operator's tensors, else the one it is asked to make tensors on, else the
+  /// current one. Throws, as PyTorch does, for tensors on two devices, which the CPU would not
+  /// see; only a copy has them.
+  static c10::Device device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
+                               std::size_t first) {
+    std::optional<c10::Device> found;
+    const bool is_copy = op.schema().name() == "aten::copy_";
+    for (std::size_t i = first; i < stack.size(); ++i) {
+      each_tensor(stack[i], [&](const at::Tensor& tensor) {
+        const c10::Device one = tensor.device();
+        if (one.type() != kDeviceType) return;
+        TORCH_CHECK(is_copy || found.value_or(one) == one,
+                    "Expected all tensors to be on the same device, but "
+                    "found at least two devices, ",
+                    *found, " and ", one, "!");
+        if (!found.has_value()) found = one;
+      });
+    }
+    for (std::size_t i = first; i < stack.size() && !found.has_value(); ++i) {
+      if (!stack[i].isDevice()) continue;
+      const c10::Device one = stack[i].toDevice();
+      if (one.type() == kDeviceType) found = {kDeviceType, Devices<Runtime>::resolve(one)};
+    }
+    return found.value_or(c10::Device(kDeviceType, Devices<Runtime>::current()));
   }
 
   static bool takes_generator(const c10::Argument& argument) {
@@ -60,16 +257,6 @@ class Fallbacks {
            (type->kind() == c10::TypeKind::OptionalType &&
             type->castRaw<c10::OptionalType>()->getElementType()->kind() ==
                 c10::TypeKind::GeneratorType);
-  }
-
-  /// The device of the first tensor on one among an operator's arguments; the current one without.
-  static c10::DeviceIndex device_of(const torch::jit::Stack& stack, std::size_t first) {
-    for (std::size_t i = first; i < stack.size(); ++i) {
-      if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
-      const c10::Device device = stack[i].toTensor().device();
-      if (device.type() == kDeviceType) return device.index();
-    }
-    return Devices<Runtime>::current();
   }
 
   static const Generator& as_generator(const at::Generator& generator) {

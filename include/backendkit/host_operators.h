@@ -1,92 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <tuple>
+#include <unordered_map>
+#include <vector>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mse_loss.h>
-#include <ATen/ops/smooth_l1_loss.h>
 
+#include <backendkit/attention.h>
 #include <backendkit/recurrent.h>
 #include <backendkit/registrar.h>
 
 namespace backendkit {
 
-/// Operators that PyTorch hands to a backend whole, and that have no kernel on the CPU to fall back
-/// to. They are computed there all the same, by the operator that the CPU has instead. So are
-/// losses whose kernel on the CPU warns of the output that PyTorch makes for a device.
+/// aten::convolution_overrideable, on tensors of the CPU.
+inline at::Tensor host_convolution(const at::Tensor& input, const at::Tensor& weight,
+                                   const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
+                                   at::IntArrayRef padding, at::IntArrayRef dilation,
+                                   bool transposed, at::IntArrayRef output_padding,
+                                   std::int64_t groups) {
+  return at::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding,
+                         groups);
+}
+
+/// aten::convolution_backward_overrideable, on tensors of the CPU.
+inline std::tuple<at::Tensor, at::Tensor, at::Tensor> host_convolution_backward(
+    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+    at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
+    at::IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> output_mask) {
+  // The size of the bias, which the CPU's operator asks for, is that of the output's channels.
+  const std::vector<std::int64_t> bias_size = {grad_output.size(1)};
+  return at::convolution_backward(grad_output, input, weight, bias_size, stride, padding, dilation,
+                                  transposed, output_padding, groups, output_mask);
+}
+
+/// aten::native_dropout on the device: draws from its generator, through `bernoulli_`. The CPU's
+/// own kernel would draw from the CPU's.
+inline std::tuple<at::Tensor, at::Tensor> device_dropout(const at::Tensor& input,
+                                                         double probability,
+                                                         std::optional<bool> train) {
+  at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
+  if (!train.value_or(true)) return {input.clone(), mask.fill_(true)};
+  if (probability == 1) return {input.mul(0), mask.fill_(false)};
+  mask.bernoulli_(1 - probability);
+  return {input.mul(mask).mul_(1 / (1 - probability)), mask};
+}
+
+/// Operators that PyTorch hands to a backend whole, and that the CPU has no kernel for: the
+/// fallback calls these functions, which get and return tensors of the CPU, in its place.
+template <class Runtime>
 class HostOperators {
  public:
-  static at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
-                                const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
-                                at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
-                                at::IntArrayRef output_padding, std::int64_t groups) {
-    std::optional<at::Tensor> host_bias;
-    if (bias.has_value() && bias->defined()) host_bias = bias->cpu();
-    return at::convolution(input.cpu(), weight.cpu(), host_bias, stride, padding, dilation,
-                           transposed, output_padding, groups)
-        .to(input.device());
+  /// The function for an operator; null where the CPU has a kernel.
+  static const c10::KernelFunction* find(const c10::OperatorHandle& op) {
+    const auto found = all().find(op.operator_name());
+    return found == all().end() ? nullptr : &found->second.kernel;
   }
 
-  static std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
-      const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-      at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
-      at::IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> output_mask) {
-    // The size of the bias, which the CPU's operator asks for, is that of the output's channels.
-    const std::vector<std::int64_t> bias_size = {grad_output.size(1)};
-    const auto [grad_input, grad_weight, grad_bias] = at::convolution_backward(
-        grad_output.cpu(), input.cpu(), weight.cpu(), bias_size, stride, padding, dilation,
-        transposed, output_padding, groups, output_mask);
-    const auto there = [&](const at::Tensor& grad) {
-      return grad.defined() ? grad.to(input.device()) : grad;
-    };
-    return {there(grad_input), there(grad_weight), there(grad_bias)};
-  }
-
-  /// Draws from the device's generator, through `bernoulli_`; the CPU's own kernel would draw from
-  /// the CPU's.
-  static std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double probability,
-                                                    std::optional<bool> train) {
-    at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
-    if (!train.value_or(true)) return {input.clone(), mask.fill_(true)};
-    if (probability == 1) return {input.mul(0), mask.fill_(false)};
-    mask.bernoulli_(1 - probability);
-    return {input.mul(mask).mul_(1 / (1 - probability)), mask};
-  }
-
-  static at::Tensor mse_loss(const at::Tensor& self, const at::Tensor& target,
-                             std::int64_t reduction) {
-    check_one_device(self, target);
-    return at::mse_loss(self.cpu(), target.cpu(), reduction).to(self.device());
-  }
-
-  static at::Tensor smooth_l1_loss(const at::Tensor& self, const at::Tensor& target,
-                                   std::int64_t reduction, double beta) {
-    check_one_device(self, target);
-    return at::smooth_l1_loss(self.cpu(), target.cpu(), reduction, beta).to(self.device());
-  }
-
+  /// Registers `answer`, a fallback, for each of them that the vendor has no kernel for. PyTorch's
+  /// own answer, an error, would come before the fallback of all operators.
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
   static void register_all(torch::Library& aten) {
-    RecurrentCells::register_all(aten);
-    // PyTorch computes these by the vendor's `out` kernel where there is one.
-    if (!has_kernel("mse_loss.out")) register_unless_own(aten, "mse_loss", &mse_loss);
-    if (!has_kernel("smooth_l1_loss.out")) {
-      register_unless_own(aten, "smooth_l1_loss", &smooth_l1_loss);
+    for (const auto& [name, entry] : all()) {
+      register_boxed_unless_own<answer>(aten, entry.local);
     }
-    register_unless_own(aten, "convolution_overrideable", &convolution);
-    register_unless_own(aten, "convolution_backward_overrideable", &convolution_backward);
-    register_unless_own(aten, "native_dropout", &dropout);
+    // The losses' output that PyTorch makes for a device has a shape that the CPU warns of. It is
+    // computed by the vendor's `out` kernel where there is one.
+    if (!has_kernel("mse_loss.out")) register_boxed_unless_own<answer>(aten, "mse_loss");
+    if (!has_kernel("smooth_l1_loss.out")) {
+      register_boxed_unless_own<answer>(aten, "smooth_l1_loss");
+    }
+    register_attention_choice(aten);
+  }
+
+  /// Registers `answer` for the operators of a layout, by its key on the CPU, that PyTorch would
+  /// else compute for the device as if the tensor were strided.
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
+  static void register_layout(torch::Library& aten, c10::DispatchKey on_cpu) {
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      if (name.getNamespace() != "aten") continue;
+      const std::optional<c10::OperatorHandle> op = dispatcher.findOp(name);
+      if (!op.has_value() || !op->hasKernelForDispatchKey(on_cpu)) continue;
+      if (!op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
+          !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
+          !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+        continue;
+      }
+      const std::string text = c10::toString(name);
+      aten.impl(text.c_str(), torch::CppFunction::makeFromBoxedFunction<answer>());
+    }
   }
 
  private:
-  static void check_one_device(const at::Tensor& one, const at::Tensor& two) {
-    TORCH_CHECK(one.device() == two.device(),
-                "Expected all tensors to be on the same device, but "
-                "found at least two devices, ",
-                one.device(), " and ", two.device(), "!");
+  /// One of the functions, with its name in a library of "aten".
+  struct Entry {
+    const char* local;
+    c10::KernelFunction kernel;
+  };
+  using Table = std::unordered_map<c10::OperatorName, Entry>;
+
+  template <auto* function>
+  static void add(Table& table, const char* local) {
+    table.emplace(c10::OperatorName(std::string("aten::") + local, ""),
+                  Entry{local, c10::KernelFunction::makeFromUnboxedRuntimeFunction(function)});
+  }
+
+  static const Table& all() {
+    static const Table* const table = [] {
+      auto* const made = new Table;
+      add<&host_convolution>(*made, "convolution_overrideable");
+      add<&host_convolution_backward>(*made, "convolution_backward_overrideable");
+      add<&RecurrentCells::lstm>(*made, "_thnn_fused_lstm_cell");
+      add<&RecurrentCells::lstm_backward>(*made, "_thnn_fused_lstm_cell_backward_impl");
+      add<&RecurrentCells::gru>(*made, "_thnn_fused_gru_cell");
+      add<&RecurrentCells::gru_backward>(*made, "_thnn_fused_gru_cell_backward");
+      add<&Attention<Runtime>::forward>(*made, "_scaled_dot_product_fused_attention_overrideable");
+      add<&Attention<Runtime>::backward>(
+          *made, "_scaled_dot_product_fused_attention_overrideable_backward");
+      return made;
+    }();
+    return *table;
   }
 };
 

@@ -6,6 +6,7 @@
 #include <torch/version.h>
 
 #include <backendkit/device.h>
+#include <backendkit/fallback_report.h>
 #include <backendkit/generator.h>
 
 namespace backendkit {
@@ -27,6 +28,8 @@ class PythonOperators {
     library.def("set_rng_state(int device, Tensor state) -> ()", &set_rng_state);
     library.def("is_in_bad_fork() -> bool", &is_in_bad_fork);
     library.def("build_torch_version() -> str", &build_torch_version);
+    library.def("fallback_counts() -> (str[], int[], int[], int[])", &FallbackCounts::table);
+    library.def("reset_fallback_counts() -> ()", &FallbackCounts::reset);
   }
 
  private:

@@ -63,6 +63,20 @@ concept HasSynchronize = requires(int device) {
   { Runtime::synchronize(device) } -> std::same_as<void>;
 };
 
+/// `static constexpr bool host_accessible = true`, which a Runtime may declare: the host reads and
+/// writes the memory of `allocate` at the same addresses as its own. Operators that fall back to
+/// the CPU then copy nothing; `synchronize` is called before the host touches the memory.
+template <class Runtime>
+constexpr bool host_accessible() {
+  if constexpr (requires { Runtime::host_accessible; }) {
+    static_assert(std::same_as<decltype(Runtime::host_accessible), const bool>,
+                  "host_accessible must be: static constexpr bool host_accessible");
+    return Runtime::host_accessible;
+  } else {
+    return false;
+  }
+}
+
 /// Fails to compile, with the signature that is expected, for a Runtime without a required
 /// function.
 template <class Runtime>

@@ -12,6 +12,7 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/_to_copy_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/unfold_native.h>
@@ -120,6 +121,17 @@ class TensorOperators {
     return Copier<Runtime>::copy(self, dst, false);
   }
 
+  /// PyTorch would make the result of a non-blocking copy to the CPU in pinned memory, which this
+  /// backend does not have; such a copy is done when it returns.
+  static at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
+                            std::optional<at::Layout> layout, std::optional<at::Device> device,
+                            std::optional<bool> pin_memory, bool non_blocking,
+                            std::optional<at::MemoryFormat> memory_format) {
+    const bool to_host = device.has_value() && device->is_cpu();
+    return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking && !to_host,
+                                memory_format);
+  }
+
   /// Work on the only stream that there is, the default one, is done when a call returns.
   static void record_stream(at::Tensor& self, at::Stream stream) {
     TORCH_CHECK(stream.device_type() == kDeviceType, "record_stream: a tensor on ", self.device(),
@@ -151,6 +163,7 @@ class TensorOperators {
     register_unless_own(aten, "_local_scalar_dense", &item);
     register_unless_own(aten, "_copy_from", &Copier<Runtime>::copy);
     register_unless_own(aten, "_copy_from_and_resize", &copy_and_resize);
+    register_unless_own(aten, "_to_copy", &to_copy);
     register_unless_own(aten, "record_stream", &record_stream);
     register_unless_own(aten, "as_strided", &as_strided);
     register_unless_own(aten, "view", &view);

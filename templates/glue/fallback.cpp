@@ -4,10 +4,22 @@
 
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
-{{#fallback_cpu}}
-#include <backendkit/host_operators.h>
-{{/fallback_cpu}}
 #include <backendkit/python_ops.h>
+
+namespace {
+
+using Fallbacks = backendkit::Fallbacks<::{{runtime}}>;
+using HostOperators = backendkit::HostOperators<::{{runtime}}>;
+
+}  // namespace
+
+namespace backendkit {
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ::Fallbacks::fall_back<&::Fallbacks::{{fallback}}>(op, stack);
+}
+
+}  // namespace backendkit
 
 // Here and not in backend.cpp: only this file and tensors.cpp pay for torch/library.h, which takes
 // longer to compile than all the rest of backend.cpp.
@@ -15,24 +27,45 @@ TORCH_LIBRARY(_{{package}}, library) {
   backendkit::PythonOperators<::{{runtime}}>::define_all(library);
 }
 
-namespace backendkit {
-
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  Fallbacks<::{{runtime}}>::{{fallback}}(op, stack);
-}
-
-}  // namespace backendkit
-
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&backendkit::fall_back>());
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
 }
 
-{{#fallback_cpu}}
+TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
+}
+
+TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
+}
+
+TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
+}
+
+TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::nested>());
+}
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
+  HostOperators::register_layout<&Fallbacks::{{fallback}}>(library, c10::DispatchKey::SparseCPU);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
+  HostOperators::register_layout<&Fallbacks::{{fallback}}>(library, c10::DispatchKey::SparseCsrCPU);
+}
+
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
+  HostOperators::register_layout<&Fallbacks::{{fallback}}>(library, c10::DispatchKey::QuantizedCPU);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  backendkit::HostOperators::register_all(library);
+  HostOperators::register_all<&Fallbacks::{{fallback}}>(library);
+{{#fallback_cpu}}
+  backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
+{{/fallback_cpu}}
 }
 
-{{/fallback_cpu}}
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }

@@ -37,12 +37,6 @@ def test_an_index_out_of_range_is_an_error(name, index):
         torch.empty(1, device=f"{name}:{index}")
 
 
-@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr], ids=str)
-def test_only_strided_tensors(device, layout):
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        torch.empty(2, 2, device=device, layout=layout)
-
-
 def test_resize_keeps_what_is_there(device):
     tensor = torch.arange(4.0).to(device)
     tensor.resize_(8)

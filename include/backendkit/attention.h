@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/ops/_safe_softmax.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+
+#include <backendkit/generator.h>
+#include <backendkit/registrar.h>
+
+namespace backendkit {
+
+/// Fused attention on tensors of the CPU, for which PyTorch has none that a backend can fall back
+/// to. Computed in float32 at least; the dropout mask is made twice from one seed, which is drawn
+/// from the device's generator.
+template <class Runtime>
+class Attention {
+ public:
+  using Forward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt,
+                             c10::SymInt, at::Tensor, at::Tensor, at::Tensor>;
+  using Backward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+  /// aten::_scaled_dot_product_fused_attention_overrideable.
+  static Forward forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                         const std::optional<at::Tensor>& bias, double dropout, bool is_causal,
+                         bool, std::optional<double> scale) {
+    const Inputs in(query, key, value, bias, is_causal, scale);
+    const at::Tensor scores = in.scores();
+    const at::Tensor seed =
+        at::full({}, dropout > 0 ? draw_seed() : 0, at::TensorOptions().dtype(at::kLong));
+    const at::Tensor weights = dropped(in.weights(scores), seed, dropout);
+    const at::Tensor nothing = at::empty({0}, at::TensorOptions().dtype(at::kLong));
+    return {at::matmul(weights, in.value).to(query.scalar_type()),
+            at::logsumexp(scores, {-1}),
+            nothing,
+            nothing.clone(),
+            query.sym_size(-2),
+            key.sym_size(-2),
+            seed,
+            at::full({}, 0, at::TensorOptions().dtype(at::kLong)),
+            at::empty({0}, query.options())};
+  }
+
+  /// aten::_scaled_dot_product_fused_attention_overrideable_backward.
+  static Backward backward(const at::Tensor& grad_output, const at::Tensor& query,
+                           const at::Tensor& key, const at::Tensor& value, const at::Tensor& bias,
+                           std::array<bool, 4> wanted, const at::Tensor&, const at::Tensor&,
+                           const at::Tensor&, const at::Tensor&, const c10::SymInt&,
+                           const c10::SymInt&, double dropout, bool is_causal,
+                           const at::Tensor& seed, const at::Tensor&, std::optional<double> scale) {
+    const Inputs in(query, key, value, bias, is_causal, scale);
+    const at::Tensor weights = in.weights(in.scores());
+    const at::Tensor grad = grad_output.to(in.query.scalar_type());
+    const at::Tensor grad_weights =
+        dropped(at::matmul(grad, in.value.transpose(-2, -1)), seed, dropout);
+    const at::Tensor product = grad_weights.mul(weights);
+    const at::Tensor grad_scores = product.sub(weights.mul(product.sum(-1, true)));
+    Backward grads;
+    if (wanted[0]) {
+      std::get<0>(grads) = at::matmul(grad_scores, in.key).mul(in.scale).to(query.scalar_type());
+    }
+    if (wanted[1]) {
+      std::get<1>(grads) =
+          ungrouped(at::matmul(grad_scores.transpose(-2, -1), in.query).mul(in.scale), key);
+    }
+    if (wanted[2]) {
+      std::get<2>(grads) =
+          ungrouped(at::matmul(dropped(weights, seed, dropout).transpose(-2, -1), grad), value);
+    }
+    if (wanted[3] && bias.defined()) {
+      std::get<3>(grads) = grad_scores.sum_to_size(bias.sizes()).to(bias.scalar_type());
+    }
+    return grads;
+  }
+
+ private:
+  struct Inputs {
+    Inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+           const std::optional<at::Tensor>& b, bool causal, std::optional<double> factor)
+        : query(widened(q)),
+          key(grouped(widened(k), q)),
+          value(grouped(widened(v), q)),
+          bias(b.value_or(at::Tensor())),
+          is_causal(causal),
+          scale(factor.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))))) {}
+
+    /// What the softmax is taken of; minus infinity where a query does not see a key.
+    at::Tensor scores() const {
+      at::Tensor scores = at::matmul(query, key.transpose(-2, -1)).mul_(scale);
+      if (bias.defined()) {
+        const bool is_mask = bias.scalar_type() == at::kBool;
+        scores = is_mask ? scores.masked_fill(bias.logical_not(), kHidden) : scores.add(bias);
+      }
+      if (is_causal) {
+        const at::Tensor seen =
+            at::ones({query.size(-2), key.size(-2)}, at::TensorOptions().dtype(at::kBool)).tril();
+        scores = scores.masked_fill(seen.logical_not(), kHidden);
+      }
+      return scores;
+    }
+
+    /// A query that sees no key has weights of zero.
+    at::Tensor weights(const at::Tensor& scores) const { return at::_safe_softmax(scores, -1); }
+
+    at::Tensor query, key, value, bias;
+    bool is_causal;
+    double scale;
+  };
+
+  static constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+  static at::Tensor widened(const at::Tensor& tensor) {
+    return tensor.itemsize() < 4 ? tensor.to(at::kFloat) : tensor;
+  }
+
+  /// Keys or values, once for each head of the query: several of these may share one.
+  static at::Tensor grouped(const at::Tensor& tensor, const at::Tensor& query) {
+    if (tensor.dim() < 3 || tensor.size(-3) == query.size(-3)) return tensor;
+    return tensor.repeat_interleave(query.size(-3) / tensor.size(-3), -3);
+  }
+
+  /// The gradient of what `grouped` was given.
+  static at::Tensor ungrouped(const at::Tensor& grad, const at::Tensor& tensor) {
+    at::Tensor sum = grad;
+    if (tensor.dim() >= 3 && tensor.size(-3) != grad.size(-3)) {
+      sum = grad.unflatten(-3, {tensor.size(-3), grad.size(-3) / tensor.size(-3)}).sum(-3);
+    }
+    return sum.to(tensor.scalar_type());
+  }
+
+  static std::int64_t draw_seed() {
+    const at::Generator& ours = default_generator<Runtime>(Devices<Runtime>::current());
+    at::Generator cpu = static_cast<Generator*>(ours.unsafeGetGeneratorImpl())->cpu();
+    const std::lock_guard<std::mutex> lock(cpu.mutex());
+    return static_cast<std::int64_t>(at::check_generator<at::CPUGeneratorImpl>(cpu)->random64());
+  }
+
+  /// Zeros some elements and scales the others, the same ones for the same seed and shape.
+  static at::Tensor dropped(const at::Tensor& tensor, const at::Tensor& seed, double probability) {
+    if (probability <= 0) return tensor;
+    if (probability >= 1) return tensor.mul(0);
+    const at::Generator generator =
+        at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed.item<std::int64_t>()));
+    const at::Tensor kept = at::empty(tensor.sizes(), tensor.options());
+    return tensor.mul(kept.bernoulli_(1 - probability, generator)).div_(1 - probability);
+  }
+};
+
+/// Which of its ways PyTorch's attention takes on the device: the vendor's fused kernel, where
+/// there is one and the user allows it, else small operators, whose gradients can be differentiated
+/// again.
+inline std::int64_t attention_choice() {
+  constexpr std::int64_t kMath = 0;
+  constexpr std::int64_t kOverrideable = 4;
+  const bool fused = has_kernel("_scaled_dot_product_fused_attention_overrideable");
+  return fused && at::globalContext().userEnabledOverrideableSDP() ? kOverrideable : kMath;
+}
+
+namespace attention_detail {
+
+/// `attention_choice` with the arguments that a release of PyTorch passes.
+template <class Function>
+struct Chooser;
+
+template <class... Arguments>
+struct Chooser<std::int64_t (*)(Arguments...)> {
+  static std::int64_t choose(Arguments...) { return attention_choice(); }
+};
+
+inline void choose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  stack->emplace_back(attention_choice());
+}
+
+}  // namespace attention_detail
+
+/// Makes `attention_choice` what PyTorch asks, in both of its ways.
+inline void register_attention_choice(torch::Library& aten) {
+  using Choose = at::native::fused_sdp_choice_fn;
+  at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(
+      &attention_detail::Chooser<Choose>::choose);
+  register_boxed_unless_own<&attention_detail::choose>(aten, "_fused_sdp_choice");
+}
+
+}  // namespace backendkit

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/util/SmallVector.h>
+
+#include <backendkit/device.h>
+#include <backendkit/hooks.h>
+#include <backendkit/host_allocator.h>
+
+namespace backendkit {
+
+/// Ranges of bytes, [begin, end).
+class Intervals {
+ public:
+  void add(std::size_t begin, std::size_t end) {
+    if (begin < end) all_.emplace_back(begin, end);
+  }
+
+  /// Calls `visit(begin, end)` for their union, in order; what overlaps or touches is one.
+  template <class Visit>
+  void each(Visit&& visit) {
+    std::sort(all_.begin(), all_.end());
+    for (std::size_t i = 0; i < all_.size();) {
+      auto [begin, end] = all_[i];
+      while (++i < all_.size() && all_[i].first <= end) end = std::max(end, all_[i].second);
+      visit(begin, end);
+    }
+  }
+
+ private:
+  c10::SmallVector<std::pair<std::size_t, std::size_t>, 4> all_;
+};
+
+/// The bytes of its storage from a tensor's first element to the end of its last.
+inline std::pair<std::size_t, std::size_t> bytes_of(const at::Tensor& tensor) {
+  const auto begin = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
+  if (tensor.numel() == 0) return {begin, begin};
+  std::int64_t last = 0;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return {begin, begin + static_cast<std::size_t>(last + 1) * tensor.itemsize()};
+}
+
+/// The memory of one operator that the CPU computes for the device: for each storage on one side,
+/// one on the other. Where the host can reach the device's memory both are the same bytes; else the
+/// bytes that tensors span are copied, each once, so that tensors which share memory on one side
+/// share it on the other.
+template <class Runtime>
+class HostMemory {
+ public:
+  static constexpr bool kShared = host_accessible<Runtime>();
+
+  /// What an operator does with a tensor's bytes.
+  struct Use {
+    bool read;
+    bool written;
+  };
+
+  explicit HostMemory(c10::Device device) : device_(device) {}
+
+  /// Notes a strided tensor of the device that the operator is given.
+  void note(const at::Tensor& tensor, Use use) {
+    if (use.written) tensor.storage().mutable_data();  // one that is copied on write is so now
+    Pair& pair = pair_of(&Pair::device, tensor.storage());
+    const auto [begin, end] = bytes_of(tensor);
+    pair.begin = std::min(pair.begin, begin / kAlignment * kAlignment);
+    pair.end = std::max(pair.end, end);
+    if (use.read) pair.in.add(begin, end);
+    pair.written |= use.written;
+  }
+
+  /// Makes the host's side of the storages noted.
+  void bring() {
+    if constexpr (kShared) Devices<Runtime>::synchronize(device_.index());
+    for (Pair& pair : pairs_) {
+      const c10::Device where = pair.device.device();
+      if constexpr (kShared) {
+        if (where != device_) Devices<Runtime>::synchronize(where.index());
+        pair.begin = 0;
+        pair.host = c10::Storage(c10::Storage::use_byte_size_t(), pair.device.nbytes(),
+                                 shared(pair.device), c10::GetCPUAllocator(), true);
+      } else {
+        pair.begin = std::min(pair.begin, pair.end);
+        pair.host = c10::Storage(c10::Storage::use_byte_size_t(), pair.end - pair.begin,
+                                 c10::GetCPUAllocator(), true);
+        auto* const host = static_cast<char*>(pair.host.mutable_data());
+        const auto* const there = static_cast<const char*>(pair.device.data());
+        pair.in.each([&](std::size_t begin, std::size_t end) {
+          move(host + (begin - pair.begin), there + begin, end - begin, CopyKind::kDeviceToHost,
+               where);
+        });
+      }
+      pair.lent = pair.host.data();
+    }
+  }
+
+  /// A tensor noted, on the host: the same sizes, strides, bits and neighbours.
+  at::Tensor host(const at::Tensor& tensor) {
+    const Pair& pair = pair_of(&Pair::device, tensor.storage());
+    return like(tensor, pair.host, c10::DispatchKey::CPU,
+                tensor.storage_offset() - elements(pair.begin, tensor));
+  }
+
+  /// Gives the device what the operator did to a tensor noted: its bytes, and its sizes and strides
+  /// where it has others now. The bytes go when `send` is called.
+  void take_back(const at::Tensor& tensor, const at::Tensor& host) {
+    Pair& pair = pair_of(&Pair::device, tensor.storage());
+    const auto [begin, end] = bytes_of(host);
+    const auto offset = host.storage_offset() + elements(pair.begin, host);
+    pair.out.add(begin + pair.begin, end + pair.begin);
+    pair.needed = std::max(pair.needed, end + pair.begin);
+    c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    if (impl->sizes() != host.sizes() || impl->strides() != host.strides() ||
+        impl->storage_offset() != offset) {
+      impl->set_sizes_and_strides(host.sizes(), host.strides(), offset);
+    }
+  }
+
+  /// Notes a strided result on the host. Its bytes go to the device with `send`, those of a storage
+  /// that the device has already as well.
+  void note_result(const at::Tensor& result) {
+    if (Pair* const pair = find(&Pair::host, result.storage()); pair != nullptr && !pair->fresh) {
+      const auto [begin, end] = bytes_of(result);
+      pair->needed = std::max(pair->needed, end + pair->begin);
+      if (pair->written) pair->out.add(begin + pair->begin, end + pair->begin);
+      return;
+    }
+    Pair& pair = pair_of(&Pair::host, result.storage());
+    const auto [begin, end] = bytes_of(result);
+    pair.fresh = true;
+    ++pair.users;
+    // The device has the bytes from `offset` of the host on.
+    pair.begin = std::min(pair.begin, begin / kAlignment * kAlignment);
+    pair.end = std::max(pair.end, end);
+    pair.out.add(begin, end);
+  }
+
+  /// Makes the device's side: of what was taken back and of the results noted.
+  void send() {
+    for (Pair& pair : pairs_) {
+      if (pair.fresh) {
+        make(pair);
+      } else {
+        update(pair);
+      }
+    }
+  }
+
+  /// A result noted, on the device: what shares memory on the host shares it there.
+  at::Tensor on_device(const at::Tensor& result) {
+    const Pair& pair = pair_of(&Pair::host, result.storage());
+    const std::int64_t shift = elements(pair.begin, result);
+    return like(result, pair.device, kDispatchKey,
+                result.storage_offset() + (pair.fresh ? -shift : shift));
+  }
+
+  /// The bytes copied between device and host so far.
+  std::size_t copied() const { return copied_; }
+
+ private:
+  static constexpr c10::DispatchKey kDispatchKey = c10::DispatchKey::PrivateUse1;
+  static constexpr std::size_t kAlignment = 64;  // of what PyTorch allocates on the CPU
+
+  struct Pair {
+    c10::Storage device;
+    c10::Storage host;
+    /// What the copied side has of the other one.
+    std::size_t begin = SIZE_MAX;
+    std::size_t end = 0;
+    std::size_t needed = 0;  ///< how large the device's storage has to be after the operator
+    Intervals in;
+    Intervals out;
+    const void* lent = nullptr;  ///< where the host's memory was when the operator began
+    bool written = false;        ///< the operator writes to it
+    bool fresh = false;          ///< made by the operator
+    std::size_t users = 0;       ///< results that hold a fresh storage
+  };
+
+  using Side = c10::Storage Pair::*;
+
+  Pair* find(Side side, const c10::Storage& storage) {
+    for (Pair& pair : pairs_) {
+      if ((pair.*side).unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) return &pair;
+    }
+    return nullptr;
+  }
+
+  Pair& pair_of(Side side, const c10::Storage& storage) {
+    if (Pair* const found = find(side, storage)) return *found;
+    pairs_.emplace_back();
+    pairs_.back().*side = storage;
+    return pairs_.back();
+  }
+
+  static std::int64_t elements(std::size_t bytes, const at::Tensor& tensor) {
+    return static_cast<std::int64_t>(bytes / tensor.itemsize());
+  }
+
+  /// A tensor over a storage that is otherwise as another one.
+  static at::Tensor like(const at::Tensor& tensor, const c10::Storage& storage,
+                         c10::DispatchKey key, std::int64_t offset) {
+    at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(storage), c10::DispatchKeySet(key), tensor.dtype());
+    c10::TensorImpl* impl = made.unsafeGetTensorImpl();
+    impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), offset);
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+    made._set_conj(tensor.is_conj());
+    made._set_neg(tensor.is_neg());
+    return made;
+  }
+
+  /// The memory of a device's storage as the host's, which keeps the storage alive.
+  static c10::DataPtr shared(const c10::Storage& storage) {
+    c10::StorageImpl* const held = c10::Storage(storage).unsafeReleaseStorageImpl();
+    const auto release = [](void* context) {
+      c10::intrusive_ptr<c10::StorageImpl>::reclaim(static_cast<c10::StorageImpl*>(context));
+    };
+    return {const_cast<void*>(storage.data()), held, release, c10::kCPU};
+  }
+
+  void move(void* dst, const void* src, std::size_t bytes, CopyKind kind, c10::Device device) {
+    if (bytes == 0) return;
+    const c10::DeviceGuard guard(device);
+    Devices<Runtime>::use();
+    Runtime::copy(dst, src, bytes, kind, nullptr);
+    copied_ += bytes;
+  }
+
+  /// The device's block that a storage of the host lies in, which nobody but `holders` holds; the
+  /// storage is empty then. Without memory where there is no such block.
+  c10::DataPtr take(const c10::Storage& host, std::size_t holders) {
+    if (!kShared || host.use_count() > holders) return {};
+    c10::StorageImpl* const storage = host.unsafeGetStorageImpl();
+    c10::DataPtr pointer = storage->set_data_ptr({nullptr, c10::Device(c10::kCPU)});
+    c10::DataPtr block = HostAllocator<Runtime>::take(pointer);
+    if (block && block.device() == device_) return block;
+    if (block) pointer = std::move(block);
+    storage->set_data_ptr_noswap(std::move(pointer));
+    return {};
+  }
+
+  void make(Pair& pair) {
+    const c10::DeviceGuard guard(device_);
+    c10::Allocator* const allocator = &Allocator<Runtime>::instance();
+    if (c10::DataPtr block = take(pair.host, pair.users + 1)) {
+      pair.begin = 0;
+      pair.device = c10::Storage(c10::Storage::use_byte_size_t(), pair.host.nbytes(),
+                                 std::move(block), allocator, true);
+      return;
+    }
+    pair.begin = std::min(pair.begin, pair.end);
+    pair.device =
+        c10::Storage(c10::Storage::use_byte_size_t(), pair.end - pair.begin, allocator, true);
+    auto* const there = static_cast<char*>(pair.device.mutable_data());
+    const auto* const host = static_cast<const char*>(pair.host.data());
+    pair.out.each([&](std::size_t begin, std::size_t end) {
+      move(there + (begin - pair.begin), host + begin, end - begin, CopyKind::kHostToDevice,
+           device_);
+    });
+  }
+
+  void update(Pair& pair) {
+    const c10::Device where = pair.device.device();
+    c10::StorageImpl* const storage = pair.device.unsafeGetStorageImpl();
+    const bool moved = pair.host.data() != pair.lent;
+    if (kShared && !moved) return;
+    if (pair.needed > storage->nbytes()) resize_storage<Runtime>(storage, pair.needed);
+    auto* const there = static_cast<char*>(pair.device.mutable_data());
+    const auto* const host = static_cast<const char*>(pair.host.data());
+    pair.out.each([&](std::size_t begin, std::size_t end) {
+      move(there + begin, host + (begin - pair.begin), end - begin, CopyKind::kHostToDevice, where);
+    });
+  }
+
+  const c10::Device device_;
+  c10::SmallVector<Pair, 4> pairs_;
+  std::size_t copied_ = 0;
+};
+
+}  // namespace backendkit
