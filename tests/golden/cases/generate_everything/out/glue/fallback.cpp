@@ -4,8 +4,22 @@
 
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
-#include <backendkit/host_operators.h>
 #include <backendkit/python_ops.h>
+
+namespace {
+
+using Fallbacks = backendkit::Fallbacks<::kite::v1::Runtime>;
+using HostOperators = backendkit::HostOperators<::kite::v1::Runtime>;
+
+}  // namespace
+
+namespace backendkit {
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ::Fallbacks::fall_back<&::Fallbacks::cpu>(op, stack);
+}
+
+}  // namespace backendkit
 
 // Here and not in backend.cpp: only this file and tensors.cpp pay for torch/library.h, which takes
 // longer to compile than all the rest of backend.cpp.
@@ -13,20 +27,41 @@ TORCH_LIBRARY(_kite_frameworks, library) {
   backendkit::PythonOperators<::kite::v1::Runtime>::define_all(library);
 }
 
-namespace backendkit {
-
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  Fallbacks<::kite::v1::Runtime>::cpu(op, stack);
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
 }
 
-}  // namespace backendkit
+TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
+}
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&backendkit::fall_back>());
+TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
+}
+
+TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
+}
+
+TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::nested>());
+}
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
+  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::SparseCPU);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
+  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::SparseCsrCPU);
+}
+
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
+  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::QuantizedCPU);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  backendkit::HostOperators::register_all(library);
+  HostOperators::register_all<&Fallbacks::cpu>(library);
+  backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
 }
 
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {

@@ -8,6 +8,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   backendkit::TensorOperators<::kite::v1::Runtime>::register_all(library);
 }
 
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
+  library.impl("_copy_from", &backendkit::Copier<::kite::v1::Runtime>::copy_quantized);
+}
+
 // A copy resolves conjugate and negative bits itself. Without this the fallback of these keys would
 // clone the tensor, which is a copy, and so on for ever.
 TORCH_LIBRARY_IMPL(aten, Conjugate, library) {

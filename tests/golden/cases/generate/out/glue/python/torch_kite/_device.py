@@ -9,7 +9,7 @@ Where the backend could not be loaded, or no device is there, `is_available()` i
 
 import importlib
 import threading
-from typing import Any, Callable, Iterable, Optional, Union
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
 
 import torch
 
@@ -21,6 +21,7 @@ __all__ = [
     "device",
     "device_count",
     "device_of",
+    "fallback_report",
     "get_amp_supported_dtype",
     "get_rng_state",
     "get_rng_state_all",
@@ -31,6 +32,7 @@ __all__ = [
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
+    "reset_fallback_report",
     "seed",
     "seed_all",
     "set_device",
@@ -267,6 +269,60 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 def is_bf16_supported() -> bool:
     """Whether autocast may use bfloat16 on the device. Raises nothing."""
     return torch.bfloat16 in get_amp_supported_dtype()
+
+
+class FallbackRow(NamedTuple):
+    """What falling back to the CPU has cost for one operator."""
+
+    operator: str
+    calls: int
+    total_ms: float
+    mean_ms: float
+    bytes_copied: int
+
+
+class FallbackReport:
+    """The operators that fell back to the CPU; `str` of it is a table."""
+
+    def __init__(self, rows: list[FallbackRow]) -> None:
+        #: A FallbackRow for each operator, the most expensive first.
+        self.rows = rows
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return "no operator fell back to the CPU"
+        table = [("operator", "calls", "total ms", "mean ms", "bytes copied")]
+        for row in self.rows:
+            mean, total = f"{row.mean_ms:.3f}", f"{row.total_ms:.3f}"
+            table.append((row.operator, f"{row.calls:,}", total, mean, f"{row.bytes_copied:,}"))
+        widths = [max(map(len, column)) for column in zip(*table)]
+        lines = []
+        for name, *figures in table:
+            cells = [figure.rjust(width) for figure, width in zip(figures, widths[1:])]
+            lines.append("  ".join([name.ljust(widths[0]), *cells]))
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def fallback_report() -> FallbackReport:
+    """Which operators have fallen back to the CPU, how often, and what that cost.
+
+    Counts from the start of the process or from `reset_fallback_report`. Raises nothing.
+    """
+    if _failure is not None:
+        return FallbackReport([])
+    rows = [
+        FallbackRow(operator, calls, time / 1e6, time / 1e6 / calls, copied)
+        for operator, calls, time, copied in zip(*_library().fallback_counts())
+    ]
+    return FallbackReport(sorted(rows, key=lambda row: (-row.total_ms, row.operator)))
+
+
+def reset_fallback_report() -> None:
+    """Begins the counts of `fallback_report` anew. Raises nothing."""
+    if _failure is None:
+        _library().reset_fallback_counts()
 
 
 def __getattr__(name: str) -> Any:
