@@ -36,7 +36,8 @@ What it does, in order:
 2. finds Python and PyTorch, and judges the description (``backendgen check``);
 3. creates the library ``lib<package>`` with hidden visibility;
 4. adds the generated glue (``backendkit_generate()``) and links PyTorch (``backendkit_link_torch()``)
-   and BackendKit's headers;
+   and BackendKit's headers; from about 200 kernels on, the headers that the glue includes are
+   precompiled (``-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON`` takes it back), never for ``SOURCES``;
 5. compiles ``SOURCES`` so that a function which no header declares is an error
    (``-Werror=missing-declarations``): a kernel whose signature differs from ``kernels.h`` would else be
    an overload that nobody calls. Functions of your own are ``static``, in an unnamed namespace or in a
@@ -111,6 +112,22 @@ function(_backendkit_compile_own target)
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${option})
     endif()
   endforeach()
+endfunction()
+
+# Each file of registrations includes the same headers of PyTorch, which cost most of its time; to
+# precompile them costs as much as two such files. Own sources say themselves what they include.
+function(_backendkit_precompile target own generated)
+  set(registrations ${generated})
+  list(FILTER registrations INCLUDE REGEX "/register_kernels_[0-9]+\\.cpp$")
+  list(LENGTH registrations count)
+  if(count LESS 4)
+    return()
+  endif()
+  list(REMOVE_ITEM generated ${registrations})
+  list(FILTER generated INCLUDE REGEX "\\.cpp$")
+  list(FILTER own INCLUDE REGEX "\\.(cc|cpp|cxx|C)$")
+  set_source_files_properties(${generated} ${own} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  target_precompile_headers(${target} PRIVATE <backendkit/precompiled.h>)
 endfunction()
 
 # What a project sets for all its libraries must neither bring a path of this machine into this one
@@ -192,6 +209,7 @@ function(add_torch_backend target)
   backendkit_link_torch(${target})
   target_link_libraries(${target} PRIVATE BackendKit::runtime ${arg_LIBRARIES})
   _backendkit_compile_own(${target} ${arg_SOURCES})
+  _backendkit_precompile(${target} "${arg_SOURCES}" "${files}")
   _backendkit_set_link_options(${target})
   _backendkit_map_paths(${target} ${BACKENDKIT_TORCH_DIR})
 

@@ -3,9 +3,11 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +66,32 @@ def test_one_kernel_is_one_file(built):
         "kernels.cpp.o"
     ]
     assert "Linking" in output
+
+
+def test_many_kernels_share_a_precompiled_header(scaffold, cmake):
+    project = cmake(scaffold())
+    folder = subprocess.run(
+        [project.python, "-c", "import torchgen; print(torchgen.__path__[0])"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    functions = Path(folder, "packaged/ATen/native/native_functions.yaml").read_text()
+    names = re.findall(r"^- func: (\w+\.out)\(", functions, re.MULTILINE)
+    lines = [f'"{name}" = "foo::kernel_{index}"\n' for index, name in enumerate(names)]
+    assert len(lines) > 200
+    description = project.source / "backend.toml"
+    head = description.read_text().partition("[operators.kernels]")[0]
+    description.write_text(f"{head}[operators.kernels]\n{''.join(lines)}")
+    configured = project.configure()
+    assert configured.returncode == 0, configured.stderr
+    precompiled = "-include"
+    assert precompiled in flags_of(project, "register_kernels_0.cpp")
+    for source in ("csrc/kernels.cpp", "has_kernel.cpp", "backend.cpp"):
+        assert precompiled not in flags_of(project, source)
+
+
+def test_few_kernels_do_not(built):
+    commands = (built.build / "compile_commands.json").read_text()
+    assert "-include " not in commands
 
 
 def test_a_touched_description_compiles_nothing(built):

@@ -11,8 +11,8 @@ version = "0.1.0"
 [operators.kernels]
 "add.out" = "foo::add"
 """
-RIGHT = "const at::Tensor&, const at::Tensor&, const at::Scalar&, at::Tensor& out"
-DOUBLE = "const at::Tensor&, const at::Tensor&, double, at::Tensor& out"
+RIGHT = "const at::Tensor&, const at::Tensor&, const at::Scalar&, const at::Tensor&"
+DOUBLE = "const at::Tensor&, const at::Tensor&, double, const at::Tensor&"
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def build(project, kernel, *options):
 @pytest.mark.parametrize(
     "kernel, error",
     [
-        (f"at::Tensor& foo::add({DOUBLE}) {{ return out; }}", "3:13: error: "),
-        (f"namespace foo {{\nat::Tensor& add({DOUBLE}) {{ return out; }}\n}}", "4:13: error: "),
+        (f"void foo::add({DOUBLE}) {{}}", "3:6: error: "),
+        (f"namespace foo {{\nvoid add({DOUBLE}) {{}}\n}}", "4:6: error: "),
     ],
     ids=["qualified", "in its namespace"],
 )
@@ -50,8 +50,8 @@ def test_a_missing_kernel_is_a_link_error(project):
     made = build(project, "")
     assert made.returncode != 0
     assert "Linking CXX shared library" in made.stdout
-    missing = "foo::add(at::Tensor const&, at::Tensor const&, c10::Scalar const&, at::Tensor&)"
+    missing = "foo::add(at::Tensor const&, at::Tensor const&, c10::Scalar const&, at::Tensor const&)"
     assert f"undefined reference to `{missing}'" in made.stdout
-    kernel = f"at::Tensor& foo::add({RIGHT}) {{ return out; }}"
+    kernel = f"void foo::add({RIGHT}) {{}}"
     made = build(project, kernel)
     assert made.returncode == 0, made.stdout
