@@ -175,8 +175,59 @@ def bench_import(work: Path) -> None:
     )
 
 
+ELEMENTWISE = """
+import statistics, time, torch
+x, y = (torch.ones(16 << 20).to("foo") for _ in range(2))
+for run in (lambda: torch.atan(x), lambda: x.add_(y)):
+    times = []
+    for turn in range(8):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    print(statistics.median(times[1:]))
+"""
+
+
+def bench_fallback(work: Path) -> None:
+    """An operator without a kernel on 64 MB of float32, with copies to the host and without."""
+    tools = os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"]
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    pythons = {}
+    for mode in ("copying", "host_accessible"):
+        folder = work / mode
+        pythons[mode] = environment(folder / "environment", base, tools)
+        run([os.environ["BACKENDGEN"], "new", folder / "foo"])
+        header = folder / "foo" / "csrc" / "runtime.h"
+        if mode == "host_accessible":
+            line = "struct Runtime {\n"
+            declared = line + "  static constexpr bool host_accessible = true;\n"
+            header.write_text(header.read_text().replace(line, declared))
+        install = ["-m", "pip", "install", "-q", "--no-build-isolation", "--no-index", "."]
+        run([pythons[mode], *install], cwd=folder / "foo")
+    taken: dict[str, list[list[float]]] = {mode: [] for mode in pythons}
+    for _ in range(RUNS):
+        for mode, python in pythons.items():
+            lines = run([python, "-c", ELEMENTWISE], cwd=work).split()
+            taken[mode].append([float(line) for line in lines])
+    rows = []
+    for index, name in enumerate(("torch.atan(x)", "x.add_(y)")):
+        copying, shared = (
+            statistics.median(figures[index] for figures in taken[mode]) for mode in pythons
+        )
+        remark = f"median of {RUNS}, in turns"
+        rows.append((f"{name}, copying", milliseconds(copying), remark))
+        rows.append((f"{name}, host_accessible", milliseconds(shared), remark))
+        rows.append((f"{name}, ratio", f"{copying / shared:.1f} x", ""))
+    table("Fallback to the CPU, 64 MB of float32", rows)
+
+
 def main() -> None:
-    parts = {"generate": bench_generate, "install": bench_install, "import": bench_import}
+    parts = {
+        "generate": bench_generate,
+        "install": bench_install,
+        "import": bench_import,
+        "fallback": bench_fallback,
+    }
     chosen = sys.argv[1:] or list(parts)
     for name in chosen:
         if name not in parts:
