@@ -24,9 +24,28 @@ def test_mm(dtype):
     assert torch.equal((left.to("foo") @ right.to("foo")).cpu(), left @ right)
 
 
-def test_mm_refuses_what_does_not_fit():
-    with pytest.raises(RuntimeError, match="cannot multiply"):
-        torch.ones(2, 3, device="foo") @ torch.ones(2, 3, device="foo")
+def test_mm_writes_to_out():
+    left, out = torch.arange(6.0).reshape(2, 3), torch.empty(2, 2).t()
+    torch.mm(left.to("foo"), left.t().to("foo"), out=(on_device := out.to("foo")))
+    assert torch.equal(on_device.cpu(), left @ left.t())
+
+
+@pytest.mark.parametrize(
+    "right, error",
+    [
+        (torch.ones(2, 3), "cannot be multiplied"),
+        (torch.ones(3, 2, dtype=torch.float64), "expected scalar type"),
+    ],
+)
+def test_mm_refuses_what_does_not_fit(right, error):
+    with pytest.raises(RuntimeError, match=error):
+        torch.ones(2, 3, device="foo") @ right.to("foo")
+
+
+def test_relu_in_place():
+    values = torch.tensor([[-1.0, 2.0], [3.0, -4.0]], device="foo")
+    torch.relu_(values.t())
+    assert values.tolist() == [[0.0, 2.0], [3.0, 0.0]]
 
 
 def test_gradients():

@@ -3,11 +3,12 @@
 // Your kernels. Every operator works without one: it runs on the CPU. To write one yourself, name it in
 // [operators.kernels] of backend.toml, for example
 //
-//   "relu" = "kite::relu"
+//   "mm.out" = "kite::mm"
 //
 // build, and define here what the generated kernels.h then declares:
 //
-//   at::Tensor kite::relu(const at::Tensor& self) { ... }
+//   void kite::mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out) { ... }
 //
+// PyTorch has checked the shapes and made `out` by then, for `a @ b` too: the function computes.
 // Define it with its namespace in front, as here: a signature that differs from kernels.h is then a
 // compile error.
