@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from scale import bench_scale
+
 RUNS = 5
 IMPORT_RUNS = 21
 
@@ -227,6 +229,7 @@ def main() -> None:
         "install": bench_install,
         "import": bench_import,
         "fallback": bench_fallback,
+        "scale": bench_scale,
     }
     chosen = sys.argv[1:] or list(parts)
     for name in chosen:

@@ -50,7 +50,8 @@ def test_a_missing_kernel_is_a_link_error(project):
     made = build(project, "")
     assert made.returncode != 0
     assert "Linking CXX shared library" in made.stdout
-    missing = "foo::add(at::Tensor const&, at::Tensor const&, c10::Scalar const&, at::Tensor const&)"
+    tensor = "at::Tensor const&"
+    missing = f"foo::add({tensor}, {tensor}, c10::Scalar const&, {tensor})"
     assert f"undefined reference to `{missing}'" in made.stdout
     kernel = f"void foo::add({RIGHT}) {{}}"
     made = build(project, kernel)
