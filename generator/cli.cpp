@@ -24,7 +24,8 @@ struct Registered {
   int (*run)(const Arguments&, Context&);
 };
 
-const OptionSpec kTorch = {"torch", "DIR", "the PyTorch to work for: its folder `torch`"};
+const OptionSpec kTorch = {"torch", "DIR",
+                           "the PyTorch to work for: a folder, or a release such as 2.13"};
 const OptionSpec kPython = {"python", "EXE", "the Python that builds; default: the active one"};
 
 const std::vector<Registered>& commands() {
@@ -64,7 +65,7 @@ const std::vector<Registered>& commands() {
         {{"schema", "", "print schemas and C++ functions"},
          {"kernels", "", "only operators that have a kernel"},
          {"format", "FORMAT", "text (default), json, or html: a page for a browser"},
-         {"torch", "DIR", "the PyTorch to look into: a folder, or a release such as 2.13"},
+         kTorch,
          {"stub", "OP", "begin a kernel for it; several with commas between"},
          {"since", "DIR", "what changed since that PyTorch: a folder, or a release"}}},
        [](const Arguments& a, Context& context) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "torch_search.h"
+
 namespace backendgen {
 
 std::string default_python(const Context& context) {
@@ -12,7 +14,7 @@ std::string default_python(const Context& context) {
 
 std::optional<TorchInstall> choose_torch(const std::string& option, Context& context,
                                          Diagnostics& problems) {
-  if (!option.empty()) return open_torch(context.folder / option, context.disk, problems);
+  if (!option.empty()) return search_torch(option, "torch", nullptr, context, problems);
   return find_torch(default_python(context), context.disk, context.process, problems);
 }
 

@@ -15,7 +15,8 @@ namespace backendgen {
 /// `python3`.
 std::string default_python(const Context& context);
 
-/// The PyTorch that a command works for: the folder `--torch` names, else the default Python's.
+/// The PyTorch that a command works for: the folder or release that `--torch` names, as
+/// `search_torch` finds it, else the default Python's.
 std::optional<TorchInstall> choose_torch(const std::string& option, Context& context,
                                          Diagnostics& problems);
 

@@ -87,9 +87,7 @@ std::optional<Subject> open_subject(const OpsOptions& options, Context& context)
     return std::nullopt;
   }
   Diagnostics problems;
-  auto torch = options.torch.empty()
-                   ? choose_torch("", context, problems)
-                   : search_torch(options.torch, "torch", nullptr, context, problems);
+  auto torch = choose_torch(options.torch, context, problems);
   std::optional<Catalog> catalog;
   if (torch) catalog = read_catalog(*torch, context.disk, problems);
   if (!report(problems, nullptr, context)) return std::nullopt;
