@@ -18,7 +18,6 @@ constexpr std::string_view kBuiltIn[] = {
     "as_strided",
     "empty.memory_format",
     "empty_strided",
-    "native_dropout",
     "record_stream",
     "resize_",
     "set_",
@@ -41,6 +40,7 @@ constexpr std::string_view kHosted[] = {
     "convolution_backward_overrideable",
     "convolution_overrideable",
     "mse_loss",
+    "native_dropout",
     "smooth_l1_loss",
 };
 

@@ -10,8 +10,8 @@ namespace backendgen {
 /// vendor replaces it: memory, views, copies. Sorted.
 std::span<const std::string_view> builtin_operators();
 
-/// The operators that have no kernel on the CPU, or not one for a device, and that
-/// include/backendkit brings there all the same, as part of the fallback. Sorted.
+/// The operators that include/backendkit computes as part of the fallback: the CPU has no kernel
+/// for them, or not one that a device can use. Sorted.
 std::span<const std::string_view> hosted_operators();
 
 bool is_builtin(std::string_view op);
