@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "autocast_lists.h"
 #include "derive.h"
 #include "parse_schema.h"
 
@@ -220,9 +221,15 @@ std::optional<Catalog> read_catalog_for(const Description& description, const To
                                         const Disk& disk, Diagnostics& problems) {
   auto text = read_list(torch, disk, problems);
   if (!text) return std::nullopt;
+  std::vector<std::string> names;
+  for (const Kernel& kernel : description.kernels) names.push_back(kernel.op.value);
+  for (const auto& [policy, ops] : description.amp_lists) {
+    for (const Text& op : ops) names.push_back(op.value);
+  }
   std::unordered_set<std::string> roots;
-  for (const Kernel& kernel : description.kernels) {
-    roots.insert(OperatorName::parse(kernel.op.value).root());
+  for (const std::string& name : names) roots.insert(OperatorName::parse(name).root());
+  for (const std::string_view name : usual_autocast_operators(description)) {
+    roots.insert(OperatorName::parse(name).root());
   }
   // An excerpt without any entry is no list.
   Diagnostics ignored;
@@ -230,10 +237,9 @@ std::optional<Catalog> read_catalog_for(const Description& description, const To
   const auto functions = read_native_functions(part, ignored);
   if (functions) {
     auto catalog = make_catalog(*functions, torch.version, ignored);
-    const auto& kernels = description.kernels;
     const bool all =
-        catalog && std::all_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) {
-          return catalog->find(kernel.op.value) != nullptr;
+        catalog && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+          return catalog->find(name) != nullptr;
         });
     if (all) return catalog;
   }

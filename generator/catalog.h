@@ -72,8 +72,8 @@ std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions
 std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
                                     Diagnostics& problems);
 
-/// The same, ten times faster, for the operators that a description names: the catalog may lack
-/// others. It has all when a name is unknown, so that `check_operators` can suggest another.
+/// The same, ten times faster, for the operators that a description needs: the catalog may lack
+/// others. It has all when a name in the description is unknown, so that another can be suggested.
 std::optional<Catalog> read_catalog_for(const Description& description, const TorchInstall& torch,
                                         const Disk& disk, Diagnostics& problems);
 

@@ -49,22 +49,24 @@ std::vector<std::string> all_bases(const Catalog& catalog) {
 }
 
 /// The operator that a user most likely meant by the name `text`, which is no operator's.
-std::optional<std::string> guess(const std::string& text, const Catalog& catalog) {
+std::optional<std::string> guess(const std::string& text, bool for_kernel, const Catalog& catalog) {
   const OperatorName name = OperatorName::parse(text);
   auto near = nearest(text, catalog.overloads(name.base));
   if (near) return near;
-  // Of the overloads of a base, kernels are best written for the out= one.
-  if (name.overload.empty()) {
-    const auto base = nearest(name.base, all_bases(catalog));
-    for (const char* overload : {"", ".out"}) {
-      if (base && catalog.find(*base + overload) != nullptr) return *base + overload;
-    }
+  const auto base = name.overload.empty() ? nearest(name.base, all_bases(catalog)) : std::nullopt;
+  if (base) {
+    if (catalog.find(*base) != nullptr) return base;
+    const std::string out = *base + ".out";
+    if (for_kernel && catalog.find(out) != nullptr) return out;
+    if (!for_kernel) return catalog.overloads(*base).front();
   }
   return nearest(text, all_names(catalog));
 }
 
-void report_unknown(const Text& op, const Catalog& catalog, const TorchInstall& torch,
-                    Diagnostics& problems) {
+}  // namespace
+
+void report_unknown_operator(const Text& op, bool for_kernel, const Catalog& catalog,
+                             const TorchInstall& torch, Diagnostics& problems) {
   constexpr std::string_view kAten = "aten::";
   const std::string& name = op.value;
   const bool aten = name.starts_with(kAten);
@@ -83,7 +85,7 @@ void report_unknown(const Text& op, const Catalog& catalog, const TorchInstall& 
       problems.error(fmt::format("no operator {} in PyTorch {}", in_ticks("aten::" + local),
                                  torch.version.minor_text()),
                      op.span);
-  const auto near = guess(local, catalog);
+  const auto near = guess(local, for_kernel, catalog);
   if (near) error.help.push_back(fmt::format("did you mean `{}`?", *near));
   const std::string base = OperatorName::parse(near.value_or(local)).base;
   const std::vector<std::string> overloads = catalog.overloads(base);
@@ -91,6 +93,8 @@ void report_unknown(const Text& op, const Catalog& catalog, const TorchInstall& 
     error.notes.push_back(fmt::format("the overloads of `{}` are {}", base, listing(overloads)));
   }
 }
+
+namespace {
 
 /// Autograd differentiates such an operator through what it is made of, unless a backend has a
 /// kernel for it: then the kernel is called, no graph is recorded, and gradients stop there.
@@ -137,7 +141,7 @@ void check_operators(const Description& description, const Catalog& catalog,
     const std::string& name = kernel.op.value;
     const Operator* op = catalog.find(name);
     if (op == nullptr) {
-      report_unknown(kernel.op, catalog, torch, problems);
+      report_unknown_operator(kernel.op, true, catalog, torch, problems);
       continue;
     }
     std::string unknown;

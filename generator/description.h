@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,19 @@ struct Kernel {
   std::vector<Text> dtypes;  // what it computes, by PyTorch's names; empty: every dtype
 };
 
+/// How autocast treats an operator, by PyTorch's own names of the policies.
+enum class CastPolicy {
+  kLowerPrecisionFp,  // floating tensors are cast to autocast's dtype
+  kFp32,              // ... to float32
+  kFp32SetOptDtype,   // the result is float32, unless the call asks for a dtype
+  kPromote,           // floating tensors are cast to the widest dtype among them
+};
+inline constexpr std::array kCastPolicies = {CastPolicy::kLowerPrecisionFp, CastPolicy::kFp32,
+                                             CastPolicy::kFp32SetOptDtype, CastPolicy::kPromote};
+
+/// The key of a policy's list in [amp]: "lower_precision_fp".
+const char* policy_key(CastPolicy policy);
+
 /// One line of an [entry-points.GROUP] table.
 struct EntryPoint {
   Text name;
@@ -75,7 +90,9 @@ struct Description {
   std::vector<Kernel> kernels;  // in file order
 
   // [amp]
-  std::vector<Text> amp_dtypes;  // names of torch dtypes
+  std::vector<Text> amp_dtypes;  // names of torch dtypes, the default first
+  /// The lists that are given; a policy without one has PyTorch's list for CUDA.
+  std::map<CastPolicy, std::vector<Text>> amp_lists;
 
   // [entry-points.*]
   std::vector<EntryPointGroup> entry_points;  // in file order

@@ -35,6 +35,13 @@ std::string python_entry_points(const Description& description) {
   return text + "}";
 }
 
+/// autocast's default dtype in C++.
+std::string autocast_default(const Description& description) {
+  if (description.amp_dtypes.empty()) return "std::nullopt";
+  const bool half = description.amp_dtypes.front().value == "float16";
+  return half ? "c10::ScalarType::Half" : "c10::ScalarType::BFloat16";
+}
+
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
     text.replace(at, from.size(), to);
@@ -104,6 +111,7 @@ Values description_values(const Description& description) {
       {"fallback", falls_back ? "cpu" : "error"},
       {"imports", python_list(description.imports)},
       {"amp_dtypes", python_list(description.amp_dtypes)},
+      {"amp_default", autocast_default(description)},
       {"entry_points", python_entry_points(description)},
       {"torch_requires", description.torch_requires.value},
   };
@@ -115,15 +123,16 @@ Values description_values(const Description& description) {
 }
 
 Values glue_values(const Description& description, const TorchInstall& torch,
-                   const std::vector<KernelModel>& kernels) {
+                   const GlueModel& model) {
   Values values = description_values(description);
   const TorchVersion& version = torch.version;
   values.texts["torch_minor"] = version.minor_text();
   values.texts["torch_next_minor"] = fmt::format("{}.{}", version.major, version.minor + 1);
   values.lists = {
-      {"kernel_declarations", declaration_rows(kernels)},
-      {"kernel_headers", header_rows(kernels)},
-      {"kernel_operators", operator_rows(kernels)},
+      {"autocast", autocast_rows(model.autocast)},
+      {"kernel_declarations", declaration_rows(model.kernels)},
+      {"kernel_headers", header_rows(model.kernels)},
+      {"kernel_operators", operator_rows(model.kernels)},
   };
   return values;
 }
@@ -145,14 +154,13 @@ Plan plan_project(const Description& description) {
   return sorted(std::move(plan));
 }
 
-Plan plan_glue(const Description& description, const TorchInstall& torch,
-               const std::vector<KernelModel>& kernels) {
-  const Values values = glue_values(description, torch, kernels);
+Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model) {
+  const Values values = glue_values(description, torch, model);
   const std::string python = "python/";
   const bool submodule = description.layout == Layout::kSubmodule;
   Plan plan;
   add_tree(plan, values, "glue/", "");
-  add_registrations(plan, kernels);
+  add_registrations(plan, model.kernels);
   add_tree(plan, values, "packaging/", "packaging");
   add_tree(plan, values, "python/common/", python + with_slashes(description.module()));
   add_tree(plan, values, submodule ? "python/submodule/" : "python/package/",

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "autocast.h"
 #include "description.h"
 #include "kernel_model.h"
 #include "template.h"
@@ -18,12 +19,19 @@ struct PlannedFile {
 };
 using Plan = std::vector<PlannedFile>;  // sorted by path
 
+/// What the glue depends on besides the description itself.
+struct GlueModel {
+  std::vector<KernelModel> kernels;
+  std::vector<AutocastOperator> autocast;
+};
+
 /// Every name that templates may use, from a description alone.
 Values description_values(const Description& description);
 
-/// The same and what depends on PyTorch: its release, and the kernels with their C++ signatures.
+/// The same and what depends on PyTorch: its release, the kernels with their C++ signatures, and
+/// the operators that autocast treats.
 Values glue_values(const Description& description, const TorchInstall& torch,
-                   const std::vector<KernelModel>& kernels);
+                   const GlueModel& model);
 
 /// Every name that a file of registrations may use, for the kernels that it registers.
 Values registration_values(const std::vector<KernelModel>& kernels);
@@ -32,8 +40,7 @@ Values registration_values(const std::vector<KernelModel>& kernels);
 Plan plan_project(const Description& description);
 
 /// What `generate` writes: the C++ glue, the Python package, and the packaging for the CMake road.
-Plan plan_glue(const Description& description, const TorchInstall& torch,
-               const std::vector<KernelModel>& kernels);
+Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model);
 
 /// What `ci github` prints, for PyTorch releases such as "2.13.0".
 std::string plan_ci(const Description& description, const std::string& service,

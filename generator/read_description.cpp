@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "document.h"
+#include "read_amp.h"
 #include "read_operators.h"
 #include "suggest.h"
 #include "validate.h"
@@ -29,18 +30,10 @@ const std::vector<TableKeys>& known_tables() {
       {"torch", {"requires"}},
       {"autoload", {"layout", "on_failure", "imports"}},
       {"operators", {"fallback", "inputs", "dtypes", "unsupported", "kernels"}},
-      {"amp", {"dtypes"}},
+      {"amp", {"dtypes", "lower_precision_fp", "fp32", "fp32_set_opt_dtype", "promote"}},
       {"entry-points", {}},
   };
   return tables;
-}
-
-std::optional<Complaint> judge_amp_dtype(std::string_view name) {
-  const std::vector<std::string> dtypes = {"float16", "bfloat16"};
-  if (std::find(dtypes.begin(), dtypes.end(), name) != dtypes.end()) return std::nullopt;
-  const auto near = nearest(name, dtypes);
-  return Complaint{"autocast takes `float16` and `bfloat16`",
-                   near ? fmt::format("did you mean `{}`?", *near) : ""};
 }
 
 class DescriptionReader {
@@ -54,7 +47,7 @@ class DescriptionReader {
     read_torch();
     read_autoload();
     read_operators(table("operators"), reader_, problems_, result_);
-    read_amp();
+    read_amp(table("amp"), reader_, problems_, result_);
     if (const Value* groups = table("entry-points")) read_groups(*groups, "");
     return std::move(result_);
   }
@@ -180,11 +173,6 @@ class DescriptionReader {
                  import.span)
           .notes.push_back("`imports` names Python modules of this package");
     }
-  }
-
-  void read_amp() {
-    result_.amp_dtypes =
-        reader_.texts(find(table("amp"), "dtypes"), "a dtype of autocast", judge_amp_dtype);
   }
 
   /// A group of entry points, or, since a dot in a bare name makes a table in a table, groups.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "autocast.h"
 #include "catalog.h"
 #include "check_operators.h"
 #include "describe_json.h"
@@ -40,12 +41,14 @@ int run_check(const CheckOptions& options, Context& context) {
   // Kernels are judged even when the rest has errors, so that one run shows all of them.
   const Description description = read_partial_description(source, problems);
   std::optional<TorchInstall> torch;
-  const bool needs_torch = !description.kernels.empty() || !options.torch.empty();
+  const bool needs_torch =
+      !description.kernels.empty() || !description.amp_lists.empty() || !options.torch.empty();
   if (needs_torch) torch = choose_torch(options.torch, context, problems);
   if (torch) {
     if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
     if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
       check_operators(description, *catalog, *torch, problems);
+      check_autocast(description, *catalog, *torch, problems);
     }
   }
   context.console.report(problems, source);

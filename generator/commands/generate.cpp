@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "autocast.h"
 #include "catalog.h"
 #include "load.h"
 #include "read_description.h"
@@ -27,14 +28,17 @@ std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOpt
   std::optional<Plan> plan;
   if (torch) {
     if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
-    std::vector<KernelModel> kernels;
-    if (!description.kernels.empty()) {
+    GlueModel model;
+    const bool autocasts = !description.amp_dtypes.empty() || !description.amp_lists.empty();
+    if (!description.kernels.empty() || autocasts) {
       if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
-        auto models = model_kernels(description, *catalog, *torch, problems);
-        if (models) kernels = std::move(*models);
+        auto kernels = model_kernels(description, *catalog, *torch, problems);
+        if (kernels) model.kernels = std::move(*kernels);
+        check_autocast(description, *catalog, *torch, problems);
+        model.autocast = model_autocast(description, *catalog);
       }
     }
-    if (!problems.has_errors()) plan = plan_glue(description, *torch, kernels);
+    if (!problems.has_errors()) plan = plan_glue(description, *torch, model);
   }
   context.console.report(problems, opened.source);
   return plan;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "autocast.h"
 #include "catalog.h"
 #include "check_operators.h"
 #include "load.h"
@@ -164,7 +165,10 @@ int run_wheel(const WheelOptions& options, Context& context) {
   if (torch) {
     check_release(description, *torch, problems);
     const auto catalog = read_catalog_for(description, *torch, context.disk, problems);
-    if (catalog) check_operators(description, *catalog, *torch, problems);
+    if (catalog) {
+      check_operators(description, *catalog, *torch, problems);
+      check_autocast(description, *catalog, *torch, problems);
+    }
   }
   context.console.report(problems, loaded->source);
   if (problems.has_errors()) return kNo;

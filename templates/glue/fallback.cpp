@@ -2,6 +2,7 @@
 // or a kernel in csrc/, and build again.
 #include {{header_quoted}}
 
+#include <backendkit/autocast.h>
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
 #include <backendkit/python_ops.h>
@@ -68,4 +69,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
+  backendkit::register_autocast(library);
 }

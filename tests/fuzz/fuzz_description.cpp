@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "../unit/fake_disk.h"
+#include "autocast.h"
 #include "catalog.h"
 #include "check.h"
 #include "describe_json.h"
@@ -105,10 +106,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto catalog = read_catalog_for(partial, world.torch, world.disk, problems);
   require(catalog.has_value(), "the tests' operators are right");
   const auto kernels = model_kernels(partial, *catalog, world.torch, problems);
+  check_autocast(partial, *catalog, world.torch, problems);
   fuzz::require_shown(problems, source);
   if (!description || !kernels || !planned(source.text())) return 0;
 
-  require_plan(plan_glue(*description, world.torch, *kernels));
+  const GlueModel model = {*kernels, model_autocast(*description, *catalog)};
+  require_plan(plan_glue(*description, world.torch, model));
   const Plan project = plan_project(*description);
   require_plan(project);
   require_same(*description, project);

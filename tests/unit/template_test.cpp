@@ -76,7 +76,7 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
   kernel.registrations = {{"add.out", "Kernel"}};
   Description description = sample();
   description.kernels = {{{"add.out", {}}, {"foo::add", {}}}};
-  Values values = glue_values(description, torch, {kernel});
+  Values values = glue_values(description, torch, {{kernel}, {{"mm", CastPolicy::kFp32, ""}}});
   values.lists.merge(registration_values({kernel}).lists);
   values.lists["torch_matrix"] = {{{{"release", "2.13.0"}}, {}, {}}};
 
