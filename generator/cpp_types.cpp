@@ -166,24 +166,35 @@ std::string join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// What `add` appends for each parameter, with commas between.
+template <class Add>
+std::string listing(const std::vector<Parameter>& parameters, const Add& add) {
+  std::string text;
+  for (const Parameter& parameter : parameters) {
+    if (!text.empty()) text += ", ";
+    add(parameter, text);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string Signature::type() const {
-  std::vector<std::string> words;
-  for (const Parameter& parameter : parameters) words.push_back(parameter.type);
-  return fmt::format("{} ({})", return_type, join(words));
+  std::string text = return_type + " (";
+  text += listing(parameters, [](const Parameter& one, std::string& types) { types += one.type; });
+  return text += ')';
 }
 
 std::string Signature::declaration() const {
-  std::vector<std::string> words;
-  for (const auto& [type, name] : parameters) words.push_back(type + ' ' + name);
-  return join(words);
+  return listing(parameters, [](const Parameter& one, std::string& text) {
+    text += one.type;
+    text += ' ';
+    text += one.name;
+  });
 }
 
 std::string Signature::arguments() const {
-  std::vector<std::string> words;
-  for (const Parameter& parameter : parameters) words.push_back(parameter.name);
-  return join(words);
+  return listing(parameters, [](const Parameter& one, std::string& text) { text += one.name; });
 }
 
 std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std::string& unknown) {
@@ -311,7 +322,7 @@ std::vector<std::size_t> device_order(const Schema& schema) {
   return order;
 }
 
-std::vector<std::string> cpp_headers(const Signature& signature) {
+std::vector<std::string_view> cpp_headers(const Signature& signature) {
   // ATen/core/Tensor.h declares the types that are not listed here.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeaders = {{
       {"at::Generator", "ATen/core/Generator.h"},
@@ -324,12 +335,19 @@ std::vector<std::string> cpp_headers(const Signature& signature) {
       {"std::array<", "array"},
       {"std::tuple<", "tuple"},
   }};
-  std::set<std::string> headers = {"ATen/core/Tensor.h"};
-  const std::string type = signature.type();
-  for (const auto& [part, header] : kHeaders) {
-    if (type.find(part) != std::string::npos) headers.emplace(header);
+  std::vector<std::string_view> headers = {"ATen/core/Tensor.h"};
+  const auto add_those_of = [&](const std::string& type) {
+    for (const auto& [part, header] : kHeaders) {
+      if (type.find(part) != std::string::npos) headers.push_back(header);
+    }
+  };
+  add_those_of(signature.return_type);
+  for (const Parameter& parameter : signature.parameters) {
+    if (parameter.type != "const at::Tensor&") add_those_of(parameter.type);
   }
-  return {headers.begin(), headers.end()};
+  std::sort(headers.begin(), headers.end());
+  headers.erase(std::unique(headers.begin(), headers.end()), headers.end());
+  return headers;
 }
 
 }  // namespace backendgen

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog.h"
@@ -55,6 +56,6 @@ std::vector<std::size_t> device_order(const Schema& schema);
 
 /// The headers of PyTorch that declare the types of a signature, such as "ATen/core/Tensor.h";
 /// sorted.
-std::vector<std::string> cpp_headers(const Signature& signature);
+std::vector<std::string_view> cpp_headers(const Signature& signature);
 
 }  // namespace backendgen

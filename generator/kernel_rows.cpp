@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_rows.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <map>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -38,9 +37,15 @@ std::string wrapped(const std::string& head, const std::string& parameters) {
   return text;
 }
 
-std::vector<Values> rows_of(const std::set<std::string>& words, const char* name) {
+/// A row for each word, once, sorted.
+std::vector<Values> rows_of(std::vector<std::string_view> words, const char* name) {
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
   std::vector<Values> rows;
-  for (const std::string& word : words) rows.push_back({{{name, word}}, {}, {}});
+  rows.reserve(words.size());
+  for (const std::string_view word : words) {
+    rows.emplace_back().texts.emplace(name, std::string(word));
+  }
   return rows;
 }
 
@@ -57,55 +62,58 @@ std::uint64_t hash(std::string_view text) {
 
 std::vector<Values> declaration_rows(const std::vector<KernelModel>& kernels) {
   // Functions are told apart by what they are declared with; one may serve several operators.
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const KernelModel*>>
-      functions;
-  for (const KernelModel& kernel : kernels) {
-    const std::string types = kernel.signature.substr(kernel.return_type.size());
-    functions[{kernel.function_namespace, kernel.function_name, types}].push_back(&kernel);
-  }
+  const auto key = [](const KernelModel& kernel) {
+    return std::tuple(std::string_view(kernel.function_namespace),
+                      std::string_view(kernel.function_name),
+                      std::string_view(kernel.signature).substr(kernel.return_type.size()));
+  };
+  std::vector<const KernelModel*> sorted;
+  for (const KernelModel& kernel : kernels) sorted.push_back(&kernel);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](const KernelModel* a, const KernelModel* b) { return key(*a) < key(*b); });
   std::vector<Values> rows;
-  const std::string* open = nullptr;
-  for (const auto& [key, served] : functions) {
-    const KernelModel& kernel = *served.front();
-    const std::string& scope = std::get<0>(key);
-    const bool begins = open == nullptr || *open != scope;
-    if (begins && open != nullptr && !open->empty()) {
-      rows.back().texts["closes"] = fmt::format("\n}}  // namespace {}\n", *open);
+  const KernelModel* before = nullptr;
+  const auto close = [&] {
+    if (before == nullptr || before->function_namespace.empty()) return;
+    rows.back().texts["closes"] =
+        fmt::format("\n}}  // namespace {}\n", before->function_namespace);
+  };
+  for (const KernelModel* kernel : sorted) {
+    if (before != nullptr && key(*before) == key(*kernel)) {
+      rows.back().texts["schemas"] += "\n// " + kernel->schema;
+      continue;
     }
-    std::vector<std::string> schemas;
-    for (const KernelModel* one : served) schemas.push_back("// " + one->schema);
-    const std::string head = fmt::format("{} {}", kernel.return_type, kernel.function_name);
-    rows.push_back(
-        {{{"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
-          {"closes", ""},
-          {"schemas", fmt::format("{}", fmt::join(schemas, "\n"))},
-          {"return_type", kernel.return_type},
-          {"function_name", kernel.function_name},
-          {"parameters", wrapped(head, kernel.parameters)}},
-         {},
-         {}});
-    open = &scope;
+    const std::string& scope = kernel->function_namespace;
+    const bool begins = before == nullptr || before->function_namespace != scope;
+    if (begins) close();
+    const std::string head = fmt::format("{} {}", kernel->return_type, kernel->function_name);
+    rows.emplace_back().texts = {
+        {"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
+        {"closes", ""},
+        {"schemas", "// " + kernel->schema},
+        {"return_type", kernel->return_type},
+        {"function_name", kernel->function_name},
+        {"parameters", wrapped(head, kernel->parameters)}};
+    before = kernel;
   }
-  if (open != nullptr && !open->empty()) {
-    rows.back().texts["closes"] = fmt::format("\n}}  // namespace {}\n", *open);
-  }
+  close();
   return rows;
 }
 
 std::vector<Values> header_rows(const std::vector<KernelModel>& kernels) {
-  std::set<std::string> headers;
+  std::vector<std::string_view> headers;
   for (const KernelModel& kernel : kernels) {
-    headers.insert(kernel.headers.begin(), kernel.headers.end());
+    headers.insert(headers.end(), kernel.headers.begin(), kernel.headers.end());
   }
-  return rows_of(headers, "header");
+  return rows_of(std::move(headers), "header");
 }
 
 std::vector<Values> meta_header_rows(const std::vector<KernelModel>& kernels) {
-  std::set<std::string> headers;
+  std::vector<std::string_view> headers;
   for (const KernelModel& kernel : kernels) {
-    if (kernel.structured()) headers.insert(kernel.meta_header);
+    if (kernel.structured()) headers.push_back(kernel.meta_header);
   }
-  return rows_of(headers, "header");
+  return rows_of(std::move(headers), "header");
 }
 
 std::vector<Values> kernel_rows(const std::vector<KernelModel>& kernels) {
@@ -139,11 +147,11 @@ std::vector<Values> kernel_rows(const std::vector<KernelModel>& kernels) {
 }
 
 std::vector<Values> operator_rows(const std::vector<KernelModel>& kernels) {
-  std::set<std::string> operators;
+  std::vector<std::string_view> operators;
   for (const KernelModel& kernel : kernels) {
-    for (const RegistrationModel& one : kernel.registrations) operators.insert(one.op);
+    for (const RegistrationModel& one : kernel.registrations) operators.push_back(one.op);
   }
-  return rows_of(operators, "op");
+  return rows_of(std::move(operators), "op");
 }
 
 std::vector<std::vector<KernelModel>> shards(const std::vector<KernelModel>& kernels) {

@@ -93,7 +93,7 @@ TEST_CASE("headers of what a signature names", "[cpp_types]") {
     std::string unknown;
     return cpp_headers(*cpp_signature(op_of(text), SymInts::kNumbers, unknown));
   };
-  using Headers = std::vector<std::string>;
+  using Headers = std::vector<std::string_view>;
   CHECK(headers("f(Tensor a) -> Tensor") == Headers{"ATen/core/Tensor.h"});
   CHECK(headers("f(Generator? g) -> (Tensor, Tensor)") ==
         Headers{"ATen/core/Generator.h", "ATen/core/Tensor.h", "tuple"});
