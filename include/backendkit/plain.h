@@ -36,7 +36,14 @@ class Written {
   void finish() {
     if (!stand_in_.defined()) return;
     if (stand_in_.sizes() != original_->sizes()) original_->resize_(stand_in_.sizes());
-    original_->copy_(stand_in_);
+    // Of elements that an expanded tensor repeats, one is written.
+    at::Tensor from = stand_in_, to = *original_;
+    for (std::int64_t dim = 0; dim < to.dim(); ++dim) {
+      if (to.stride(dim) != 0 || to.size(dim) < 2) continue;
+      from = from.narrow(dim, 0, 1);
+      to = to.narrow(dim, 0, 1);
+    }
+    to.copy_(from);
   }
 
  private:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from overhead import bench_operators
 from scale import bench_scale
 
 RUNS = 5
@@ -230,6 +231,7 @@ def main() -> None:
         "import": bench_import,
         "fallback": bench_fallback,
         "scale": bench_scale,
+        "operators": lambda work: bench_operators(work, table),
     }
     chosen = sys.argv[1:] or list(parts)
     for name in chosen:
