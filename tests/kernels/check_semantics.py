@@ -320,6 +320,10 @@ INDICES = {
         1, torch.zeros(0, dtype=torch.long, device=x.device)
     ),
     "scatter_add": lambda x: x.scatter_add(0, (x > 0).long(), x),
+    "gather int32": lambda x: x.gather(1, (x > 0).int()),
+    "scatter_add int32": lambda x: x.scatter_add(0, (x > 0).int(), x),
+    "select int32": lambda x: x.index_select(0, torch.tensor([1, 0], device=x.device).int()),
+    "embedding int32": lambda x: embedding(torch.tensor([1, 0], device=x.device).int(), x[0]),
     "scatter_add range": lambda x: x.scatter_add(0, (x > 0).long() + 9, x),
     "embedding": lambda x: torch.nn.functional.embedding(
         torch.tensor([[1, 0]], device=x.device), x[0]

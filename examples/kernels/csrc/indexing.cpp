@@ -119,7 +119,8 @@ at::Tensor index_select(const at::Tensor& self, std::int64_t dim, const at::Tens
                 " value(s)");
   }
   const at::Tensor out = at::empty(sizes, self.options());
-  const auto places = read<std::int64_t>(index.to(at::kLong), index.sizes());
+  const at::Tensor whole = index.to(at::kLong);
+  const auto places = read<std::int64_t>(whole, whole.sizes());
   for_dtype(self.scalar_type(), "index_select", [&](auto zero) {
     using T = decltype(zero);
     const auto in = read<T>(self, self.sizes());
@@ -139,7 +140,8 @@ void gather(const at::Tensor& self, std::int64_t dim, const at::Tensor& index, b
   if (index.numel() == 0) return;
   const std::vector<std::int64_t> strides = plain_strides(self.sizes());
   const auto axis = static_cast<std::size_t>(c10::maybe_wrap_dim(dim, self.dim()));
-  const auto places = read<std::int64_t>(index, index.sizes());
+  const at::Tensor whole = index.to(at::kLong);  // PyTorch allows int32 as well
+  const auto places = read<std::int64_t>(whole, whole.sizes());
   for_dtype(out.scalar_type(), "gather", [&](auto zero) {
     using T = decltype(zero);
     const auto in = read<T>(self, self.sizes());
@@ -171,7 +173,8 @@ void scatter_add(const at::Tensor& self, std::int64_t dim, const at::Tensor& ind
     std::vector<typename Sum<T>::type> totals(static_cast<std::size_t>(count));
     for (std::int64_t i = 0; i < count; ++i) totals[static_cast<std::size_t>(i)] = in[i];
     if (index.numel() > 0) {
-      const auto places = read<std::int64_t>(index, index.sizes());
+      const at::Tensor whole = index.to(at::kLong);  // PyTorch allows int32 as well
+      const auto places = read<std::int64_t>(whole, whole.sizes());
       const auto added = read<T>(src, src.sizes());
       const std::vector<std::int64_t> none(index.sizes().size(), 0);
       each_place(index.sizes(), none, [&](std::int64_t number, std::int64_t, const auto& position) {
@@ -202,7 +205,8 @@ at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, std::i
   const std::int64_t columns = weight.size(1), count = indices.numel();
   sizes.push_back(columns);
   const at::Tensor out = at::empty(sizes, weight.options());
-  const auto rows = read<std::int64_t>(indices.to(at::kLong), indices.sizes());
+  const at::Tensor whole = indices.to(at::kLong);
+  const auto rows = read<std::int64_t>(whole, whole.sizes());
   for_dtype(weight.scalar_type(), "embedding", [&](auto zero) {
     using T = decltype(zero);
     const auto in = read<T>(weight, weight.sizes());
@@ -221,7 +225,8 @@ at::Tensor embedding_backward(const at::Tensor& grad_output, const at::Tensor& i
   check_index_dtype("embedding_backward()", indices);
   const std::int64_t columns = grad_output.size(-1), count = indices.numel();
   const at::Tensor out = at::empty({num_weights, columns}, grad_output.options());
-  const auto rows = read<std::int64_t>(indices.to(at::kLong), indices.sizes());
+  const at::Tensor whole = indices.to(at::kLong);
+  const auto rows = read<std::int64_t>(whole, whole.sizes());
   const auto grad = read<float>(grad_output, grad_output.sizes());
   std::vector<double> totals(static_cast<std::size_t>(num_weights * columns), 0);
   std::vector<std::int64_t> uses(static_cast<std::size_t>(num_weights), 0);
