@@ -3,9 +3,11 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "schema.h"
 #include "source.h"
 
 namespace backendgen {
@@ -54,6 +56,18 @@ inline constexpr std::array kCastPolicies = {CastPolicy::kLowerPrecisionFp, Cast
 /// The key of a policy's list in [amp]: "lower_precision_fp".
 const char* policy_key(CastPolicy policy);
 
+/// One table of [[operators.custom]]: an operator of the vendor's own.
+struct CustomOperator {
+  Text text;                     // "foo::fused_rms_norm(Tensor x) -> Tensor"
+  std::optional<Schema> schema;  // the same without the namespace; always there after reading
+  Text kernel;                   // the C++ function for the device
+  Text cpu;                      // for the CPU; may be empty, as all below
+  Text meta;                     // for shapes and dtypes alone, in C++
+  Text fake;                     // the same in Python: "torch_foo.extras:fake"
+  Text setup_context;            // what keeps values for `backward`, in Python
+  Text backward;                 // the gradients, in Python
+};
+
 /// One line of an [entry-points.GROUP] table.
 struct EntryPoint {
   Text name;
@@ -88,6 +102,8 @@ struct Description {
   // [operators]
   Fallback fallback = Fallback::kCpu;
   std::vector<Kernel> kernels;  // in file order
+
+  std::vector<CustomOperator> custom;  // in file order
 
   // [amp]
   std::vector<Text> amp_dtypes;  // names of torch dtypes, the default first

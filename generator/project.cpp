@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "custom_model.h"
 #include "kernel_rows.h"
 #include "quote.h"
 
@@ -117,7 +118,8 @@ Values description_values(const Description& description) {
   };
   values.sections = {
       {"fallback_cpu", falls_back},
-      {"has_kernels", !description.kernels.empty()},
+      {"has_kernels", !description.kernels.empty() || !description.custom.empty()},
+      {"has_custom", !description.custom.empty()},
   };
   return values;
 }
@@ -128,12 +130,15 @@ Values glue_values(const Description& description, const TorchInstall& torch,
   const TorchVersion& version = torch.version;
   values.texts["torch_minor"] = version.minor_text();
   values.texts["torch_next_minor"] = fmt::format("{}.{}", version.major, version.minor + 1);
+  std::vector<KernelModel> functions = custom_functions(description);
+  functions.insert(functions.begin(), model.kernels.begin(), model.kernels.end());
   values.lists = {
       {"autocast", autocast_rows(model.autocast)},
-      {"kernel_declarations", declaration_rows(model.kernels)},
-      {"kernel_headers", header_rows(model.kernels)},
+      {"kernel_declarations", declaration_rows(functions)},
+      {"kernel_headers", header_rows(functions)},
       {"kernel_operators", operator_rows(model.kernels)},
   };
+  add_custom_rows(description, values);
   return values;
 }
 
@@ -161,6 +166,10 @@ Plan plan_glue(const Description& description, const TorchInstall& torch, const 
   Plan plan;
   add_tree(plan, values, "glue/", "");
   add_registrations(plan, model.kernels);
+  if (!description.custom.empty()) {
+    add_tree(plan, values, "custom/glue/", "");
+    add_tree(plan, values, "custom/python/", python + with_slashes(description.module()));
+  }
   add_tree(plan, values, "packaging/", "packaging");
   add_tree(plan, values, "python/common/", python + with_slashes(description.module()));
   add_tree(plan, values, submodule ? "python/submodule/" : "python/package/",

@@ -29,7 +29,7 @@ const std::vector<TableKeys>& known_tables() {
       {"backend", {"name", "package", "version", "summary", "runtime", "header"}},
       {"torch", {"requires"}},
       {"autoload", {"layout", "on_failure", "imports"}},
-      {"operators", {"fallback", "inputs", "dtypes", "unsupported", "kernels"}},
+      {"operators", {"fallback", "inputs", "dtypes", "unsupported", "kernels", "custom"}},
       {"amp", {"dtypes", "lower_precision_fp", "fp32", "fp32_set_opt_dtype", "promote"}},
       {"entry-points", {}},
   };

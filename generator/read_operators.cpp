@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtypes.h"
+#include "read_custom.h"
 #include "validate.h"
 
 namespace backendgen {
@@ -100,6 +101,7 @@ void read_operators(const Value* operators, ValueReader& reader, Diagnostics& pr
   result.fallback = fallback == 0 ? Fallback::kCpu : Fallback::kError;
   Kernel defaults;
   read_choices(operators, reader, defaults);
+  read_custom(operators, reader, problems, result);
   const Member* kernels = find(operators, "kernels");
   if (kernels == nullptr) return;
   if (kernels->value.kind != Value::Kind::kTable) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "catch.h"
+#include "parse_schema.h"
 #include "project.h"
 
 using namespace backendgen;
@@ -76,6 +77,13 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
   kernel.registrations = {{"add.out", "Kernel"}};
   Description description = sample();
   description.kernels = {{{"add.out", {}}, {"foo::add", {}}}};
+  Diagnostics problems;
+  CustomOperator custom;
+  custom.schema = parse_schema("twice_(Tensor(a!) x, int n=2) -> ()", {}, problems);
+  REQUIRE(custom.schema);
+  custom.kernel.value = custom.cpu.value = custom.meta.value = "foo::twice";
+  custom.fake.value = custom.backward.value = custom.setup_context.value = "torch_foo.x:y";
+  description.custom = {custom};
   Values values = glue_values(description, torch, {{kernel}, {{"mm", CastPolicy::kFp32, ""}}});
   values.lists.merge(registration_values({kernel}).lists);
   values.lists["torch_matrix"] = {{{{"release", "2.13.0"}}, {}, {}}};

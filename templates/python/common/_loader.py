@@ -154,6 +154,15 @@ def _open_library() -> None:
         raise BackendError(text) from error
 
 
+{{#has_custom}}
+def _add_operators() -> None:
+    """Makes the operators of [[operators.custom]] known to Python as `torch.{{device}}.ops`."""
+    ops = importlib.import_module("{{module}}.ops")
+    ops._register()
+    vars(_device)["ops"] = ops
+
+
+{{/has_custom}}
 def _import(name: str) -> Optional[types.ModuleType]:
     """A vendor's module; None while it is being made here or in a thread that waits for torch."""
     try:
@@ -230,6 +239,9 @@ def _load() -> Optional[Exception]:
     answers = _accelerators()
     taken = _attempt(_check_name_is_free)
     error = taken or _attempt(_register) or _attempt(_open_library)
+{{#has_custom}}
+    error = error or _attempt(_add_operators)
+{{/has_custom}}
     if error is not None:
         explained = _explained(error)
         _device._failure = explained

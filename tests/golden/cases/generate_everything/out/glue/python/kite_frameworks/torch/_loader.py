@@ -154,6 +154,7 @@ def _open_library() -> None:
         raise BackendError(text) from error
 
 
+
 def _import(name: str) -> Optional[types.ModuleType]:
     """A vendor's module; None while it is being made here or in a thread that waits for torch."""
     try:
@@ -230,6 +231,7 @@ def _load() -> Optional[Exception]:
     answers = _accelerators()
     taken = _attempt(_check_name_is_free)
     error = taken or _attempt(_register) or _attempt(_open_library)
+
     if error is not None:
         explained = _explained(error)
         _device._failure = explained

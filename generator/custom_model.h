@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "description.h"
+#include "kernel_model.h"
+#include "schema.h"
+#include "template.h"
+
+namespace backendgen {
+
+/// The name of the Python function of an operator: "add" of `add`, "add_out" of `add.out`.
+std::string custom_python_name(const Schema& schema);
+
+/// Why an operator of the vendor cannot be registered: a type without a C++ or Python counterpart,
+/// a name that either language reserves, a default that is no literal. Empty when it can.
+std::string complaint_about_custom(const Schema& schema);
+
+/// The C++ functions that custom operators name, to be declared in kernels.h beside the kernels.
+std::vector<KernelModel> custom_functions(const Description& description);
+
+/// Adds the template lists of custom operators: `custom` for all of them; `custom_cpu`,
+/// `custom_meta`, `custom_fakes` and `custom_formulas` (for gradients) for those that have such a
+/// function; `custom_writes` if they write to arguments; `custom_plain` for others without a
+/// formula; `custom_declarations` and `custom_headers` as for kernels.
+void add_custom_rows(const Description& description, Values& values);
+
+}  // namespace backendgen

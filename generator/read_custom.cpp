@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "read_custom.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "custom_model.h"
+#include "parse_schema.h"
+#include "utf8.h"
+#include "validate.h"
+#include "words.h"
+
+namespace backendgen {
+namespace {
+
+/// Namespaces of operators that PyTorch itself registers and that a device may be called.
+constexpr std::array<std::string_view, 16> kReserved = {
+    "prim",       "prims",  "quantized", "quantized_decomposed", "inductor", "rngprims",
+    "debugprims", "c10d",   "symm_mem",  "static_runtime",       "profiler", "mkldnn_prepacked",
+    "streams",    "onednn", "fsdp",      "higher_order"};
+
+const std::vector<std::string> kKeys = {"schema", "kernel",        "cpu",     "meta",
+                                        "fake",   "setup_context", "backward"};
+
+/// `module:function`, as Python code refers to it.
+std::optional<Complaint> judge_function(std::string_view target) {
+  auto complaint = judge_entry_point_target(target);
+  if (!complaint && target.find(':') == target.npos) {
+    complaint = Complaint{"it names no function", "write `MODULE:FUNCTION`"};
+  }
+  return complaint;
+}
+
+/// One line of printable ASCII; what it means the parser judges.
+std::optional<Complaint> judge_schema_text(std::string_view text) {
+  if (text.empty()) return Complaint{"it is empty", ""};
+  if (text.size() > 2000) return Complaint{"it is longer than 2000 characters", ""};
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (!plain) return Complaint{"it has more than printable ASCII", ""};
+  return std::nullopt;
+}
+
+bool writes(const Schema& schema) {
+  return std::any_of(schema.arguments().begin(), schema.arguments().end(),
+                     [](const Argument& argument) { return argument.write(); });
+}
+
+class CustomReader {
+ public:
+  CustomReader(ValueReader& reader, Diagnostics& problems, Description& result)
+      : reader_(reader), problems_(problems), result_(result) {}
+
+  void read(const Value& table) {
+    reader_.refuse_unknown_keys(table, "[[operators.custom]]", kKeys);
+    CustomOperator custom;
+    custom.text = required(table, "schema", "a schema", judge_schema_text,
+                           fmt::format("{}::double(Tensor x) -> Tensor", device()));
+    custom.kernel = required(table, "kernel", "a C++ function", judge_cpp_name,
+                             fmt::format("{}::double_kernel", device()));
+    custom.cpu = reader_.text(find(&table, "cpu"), "a C++ function", judge_cpp_name);
+    custom.meta = reader_.text(find(&table, "meta"), "a C++ function", judge_cpp_name);
+    custom.fake = reader_.text(find(&table, "fake"), "a Python function", judge_function);
+    custom.setup_context =
+        reader_.text(find(&table, "setup_context"), "a Python function", judge_function);
+    custom.backward = reader_.text(find(&table, "backward"), "a Python function", judge_function);
+    const Member* fake = find(&table, "fake");
+    if (const Member* meta = find(&table, "meta"); fake != nullptr && meta != nullptr) {
+      problems_.error("`fake` and `meta` say the same", fake->span).earlier =
+          Label{meta->span, "one of them is enough"};
+    }
+    if (const Member* setup = find(&table, "setup_context");
+        setup != nullptr && find(&table, "backward") == nullptr) {
+      problems_.error("`setup_context` has no `backward`", setup->span)
+          .help.push_back("add `backward = \"MODULE:FUNCTION\"`");
+    }
+    if (!custom.text.span.known() || !read_schema(custom)) return;
+    const Member* backward = find(&table, "backward");
+    if (backward != nullptr && writes(*custom.schema)) {
+      problems_
+          .error("an operator that writes to its arguments cannot have a `backward`",
+                 backward->span)
+          .notes.push_back("PyTorch takes formulas for functional operators alone");
+    }
+    result_.custom.push_back(custom);
+  }
+
+ private:
+  const std::string& device() const { return result_.name.value; }
+
+  Text required(const Value& table, const char* key, const char* what, ValueReader::Judge judge,
+                const std::string& example) {
+    const Member* member = find(&table, key);
+    if (member == nullptr) {
+      problems_.error(fmt::format("a table of [[operators.custom]] has no `{}`", key), table.span)
+          .help.push_back(fmt::format("add a line such as `{} = \"{}\"`", key, example));
+    }
+    return reader_.text(member, what, judge);
+  }
+
+  bool read_schema(CustomOperator& custom) {
+    const std::string& text = custom.text.value;
+    const std::size_t colons = text.find("::");
+    const std::size_t open = text.find('(');
+    const std::string space = colons < open ? text.substr(0, colons) : "";
+    Span place = custom.text.span;
+    ++place.column;  // behind the quote
+    if (space.empty() || space != device()) {
+      if (device().empty()) return false;  // reported
+      place.length = std::max<std::size_t>(space.size(), 1);
+      problems_
+          .error(space.empty() ? "the schema has no namespace"
+                               : fmt::format("{} is not this device's namespace", in_ticks(space)),
+                 place)
+          .help.push_back(fmt::format("start it with `{}::`", device()));
+      return false;
+    }
+    if (std::find(kReserved.begin(), kReserved.end(), space) != kReserved.end()) {
+      place.length = space.size();
+      problems_.error(fmt::format("PyTorch has operators in the namespace `{}`", space), place)
+          .help.push_back("give the device another name");
+      return false;
+    }
+    const std::size_t skipped = colons + 2;
+    place.column += skipped;
+    Diagnostics found;
+    custom.schema = parse_schema(std::string_view(text).substr(skipped), place, found);
+    // With escapes in it a text has other columns than its source.
+    const bool literal = custom.text.span.length == text.size() + 2;
+    for (const Diagnostic& one : found.sorted()) {
+      problems_.error(one.message, literal ? one.span : custom.text.span);
+    }
+    return custom.schema && judge(custom);
+  }
+
+  bool judge(CustomOperator& custom) {
+    const std::string name = custom.schema->name().text();
+    const std::string python = custom_python_name(*custom.schema);
+    if (const std::string complaint = complaint_about_custom(*custom.schema); !complaint.empty()) {
+      problems_.error(fmt::format("`{}` cannot be registered: {}", name, complaint),
+                      custom.text.span);
+      return false;
+    }
+    for (const CustomOperator& other : result_.custom) {
+      if (custom_python_name(*other.schema) != python) continue;
+      const bool same = other.schema->name().text() == name;
+      problems_
+          .error(same ? fmt::format("operator `{}` is defined twice", name)
+                      : fmt::format("two operators would be called `{}` in Python", python),
+                 custom.text.span)
+          .earlier = Label{other.text.span, "first defined here"};
+      return false;
+    }
+    return true;
+  }
+
+  ValueReader& reader_;
+  Diagnostics& problems_;
+  Description& result_;
+};
+
+}  // namespace
+
+void read_custom(const Value* operators, ValueReader& reader, Diagnostics& problems,
+                 Description& result) {
+  const Member* member = find(operators, "custom");
+  if (member == nullptr) return;
+  const auto& items = member->value.items;
+  const bool tables = member->value.kind == Value::Kind::kList &&
+                      std::all_of(items.begin(), items.end(), [](const Value& item) {
+                        return item.kind == Value::Kind::kTable;
+                      });
+  if (!tables) {
+    reader.wrong_type(*member, "a list of tables")
+        .help.push_back("write `[[operators.custom]]`, and below it `schema` and `kernel`");
+    return;
+  }
+  CustomReader one(reader, problems, result);
+  for (const Value& item : items) one.read(item);
+}
+
+}  // namespace backendgen

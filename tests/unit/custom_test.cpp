@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "custom_model.h"
+
+#include "catch.h"
+#include "parse_schema.h"
+
+using namespace backendgen;
+
+namespace {
+
+Schema parsed(const std::string& text) {
+  Diagnostics problems;
+  const auto schema = parse_schema(text, {}, problems);
+  REQUIRE(schema);
+  return *schema;
+}
+
+std::string complaint(const std::string& text) {
+  return complaint_about_custom(parsed(text));
+}
+
+std::map<std::string, std::string> row(const std::string& text) {
+  Description description;
+  CustomOperator custom;
+  custom.text.value = "foo::" + text;
+  custom.schema = parsed(text);
+  custom.kernel.value = "foo::kernel";
+  description.custom = {custom};
+  Values values;
+  add_custom_rows(description, values);
+  REQUIRE(values.lists["custom"].size() == 1);
+  return values.lists["custom"].front().texts;
+}
+
+}  // namespace
+
+TEST_CASE("custom operators have types and names of both languages", "[custom]") {
+  CHECK(complaint("f(Tensor x, int[] n=[1, 2], str s='a b', float f=-1e-6) -> (Tensor, int)")
+            .empty());
+  CHECK(complaint("f(Tensor(a!) x) -> ()").empty());
+  CHECK(complaint("f(Storage x) -> Tensor") == "no Python type is known for `Storage`");
+  CHECK(complaint("f(Tensor x) -> Quark") == "no Python type is known for `Quark`");
+  CHECK(complaint("f(Tensor lambda) -> Tensor") == "argument `lambda` is a keyword of Python");
+  CHECK(complaint("f(Tensor int) -> Tensor") == "argument `int` is a keyword of C++");
+  CHECK(complaint("f(Tensor torch) -> Tensor") == "an argument cannot be called `torch`");
+  CHECK(complaint("f(Tensor x, int x) -> Tensor") == "two arguments are called `x`");
+  CHECK(complaint("f(Tensor x, int n=exit()) -> Tensor") == "the default of `n` is no literal");
+  CHECK(complaint("f(Tensor x, str s=\"\\\"\") -> Tensor") == "the default of `s` is no literal");
+  CHECK(complaint("f(Tensor x, int[] n=[1, x]) -> Tensor") == "the default of `n` is no literal");
+  CHECK(complaint("f(Tensor x, float f=1-) -> Tensor") == "the default of `f` is no literal");
+}
+
+TEST_CASE("custom operators in Python", "[custom]") {
+  auto texts =
+      row("f.out(Tensor? x, Scalar s=1, *, int[] n=[1, 2], ScalarType? t=None) -> Tensor[]");
+  CHECK(texts["custom_name"] == "f_out");
+  CHECK(texts["custom_packet"] == "f");
+  CHECK(texts["custom_overload"] == "out");
+  CHECK(texts["custom_parameters"] ==
+        "x: Optional[torch.Tensor], s: Union[int, float, bool, complex] = 1, *, "
+        "n: Sequence[int] = (1, 2), t: Optional[torch.dtype] = None");
+  CHECK(texts["custom_arguments"] == "x, s, n=n, t=t");
+  CHECK(texts["custom_result"] == "list[torch.Tensor]");
+  texts = row("g(int[] n=[1]) -> ()");
+  CHECK(texts["custom_parameters"] == "n: Sequence[int] = (1,)");
+  CHECK(texts["custom_result"] == "None");
+}
+
+TEST_CASE("what custom operators are decides their lists", "[custom]") {
+  Description description;
+  CustomOperator custom;
+  custom.schema = parsed("f_(Tensor(a!) x) -> ()");
+  custom.kernel.value = custom.cpu.value = "foo::kernel";
+  custom.backward.value = "a.b:c";
+  description.custom = {custom};
+  Values values;
+  add_custom_rows(description, values);
+  CHECK(values.lists["custom_cpu"].size() == 1);
+  CHECK(values.lists["custom_meta"].empty());
+  CHECK(values.lists["custom_plain"].empty());
+  CHECK(values.lists["custom_formulas"].size() == 1);
+  CHECK(values.lists["custom_writes"].size() == 1);
+  CHECK(values.lists["custom_declarations"].size() == 1);
+}
