@@ -77,6 +77,13 @@ def test_files_are_short() -> None:
     assert long == []
 
 
+def test_test_files_have_names_of_their_own() -> None:
+    # pytest imports them as modules beside each other, and stops at the second of one name.
+    names = [Path(name).name for name in ours(files()) if name.startswith("tests/")]
+    names = [name for name in names if name.startswith("test_") and name.endswith(".py")]
+    assert sorted(set(names)) == sorted(names)
+
+
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_nothing_stands_here_that_must_not(what: str) -> None:
     found = [
