@@ -134,9 +134,15 @@ void derive(const Group& group, const Listed& listed, std::vector<Operator>& der
 
 Catalog::Catalog(std::vector<Operator> operators) : operators_(std::move(operators)) {
   by_name_.reserve(operators_.size());
+  group_of_.reserve(operators_.size());
+  std::unordered_map<std::string, std::size_t> by_key;
   for (std::size_t i = 0; i < operators_.size(); ++i) {
-    by_name_.emplace(operators_[i].schema.name().text(), i);
-    groups_[group_key(operators_[i].schema)].push_back(i);
+    const Schema& schema = operators_[i].schema;
+    by_name_.emplace(schema.name().text(), i);
+    const auto [found, is_new] = by_key.emplace(group_key(schema), groups_.size());
+    if (is_new) groups_.emplace_back();
+    group_of_.push_back(found->second);
+    groups_[found->second].push_back(i);
   }
 }
 
@@ -147,7 +153,8 @@ const Operator* Catalog::find(std::string_view name) const {
 
 std::vector<const Operator*> Catalog::group(const Operator& op) const {
   std::vector<const Operator*> group;
-  for (const std::size_t i : groups_.at(group_key(op.schema))) group.push_back(&operators_[i]);
+  const auto place = static_cast<std::size_t>(&op - operators_.data());
+  for (const std::size_t i : groups_[group_of_.at(place)]) group.push_back(&operators_[i]);
   return group;
 }
 

@@ -46,7 +46,8 @@ class Catalog {
   /// The operator with this name, such as "add.out"; null when there is none.
   const Operator* find(std::string_view name) const;
 
-  /// The functional, in-place, out= and mutable variants of `op`, itself among them.
+  /// The functional, in-place, out= and mutable variants of `op`, itself among them. `op` is one of
+  /// `operators()`.
   std::vector<const Operator*> group(const Operator& op) const;
 
   /// In the order of native_functions.yaml; then the derived ones.
@@ -58,7 +59,8 @@ class Catalog {
  private:
   std::vector<Operator> operators_;
   std::unordered_map<std::string, std::size_t> by_name_;
-  std::unordered_map<std::string, std::vector<std::size_t>> groups_;  // by group_key
+  std::vector<std::vector<std::size_t>> groups_;
+  std::vector<std::size_t> group_of_;  // the place in `groups_` of each operator
 };
 
 /// Makes the catalog of the entries of native_functions.yaml: what they list, and the out= and

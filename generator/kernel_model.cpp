@@ -12,6 +12,7 @@
 #include "cpp_types.h"
 #include "dtypes.h"
 #include "kernel_group.h"
+#include "on_all_cores.h"
 #include "quote.h"
 
 namespace backendgen {
@@ -178,10 +179,15 @@ std::optional<std::vector<KernelModel>> model_kernels(const Description& descrip
   check_operators(description, catalog, torch, problems);
   if (problems.error_count() != errors) return std::nullopt;
   const auto named = named_operators(description);
-  std::vector<KernelModel> models;
-  for (const Kernel& kernel : description.kernels) {
-    models.push_back(make_model(kernel, answers(kernel, named, catalog), catalog));
-  }
+  const std::vector<Kernel>& kernels = description.kernels;
+  std::vector<KernelModel> models(kernels.size());
+  constexpr std::size_t kBlock = 64;
+  on_all_cores((kernels.size() + kBlock - 1) / kBlock, [&](std::size_t block) {
+    const std::size_t end = std::min(kernels.size(), (block + 1) * kBlock);
+    for (std::size_t i = block * kBlock; i < end; ++i) {
+      models[i] = make_model(kernels[i], answers(kernels[i], named, catalog), catalog);
+    }
+  });
   return models;
 }
 

@@ -44,7 +44,7 @@ std::vector<Values> rows_of(std::vector<std::string_view> words, const char* nam
   std::vector<Values> rows;
   rows.reserve(words.size());
   for (const std::string_view word : words) {
-    rows.emplace_back().texts.emplace(name, std::string(word));
+    rows.emplace_back().texts.add(name, std::string(word));
   }
   return rows;
 }
@@ -60,15 +60,21 @@ std::uint64_t hash(std::string_view text) {
 
 }  // namespace
 
-std::vector<Values> declaration_rows(const std::vector<KernelModel>& kernels) {
+Kernels all_of(const std::vector<KernelModel>& models) {
+  Kernels kernels;
+  kernels.reserve(models.size());
+  for (const KernelModel& model : models) kernels.push_back(&model);
+  return kernels;
+}
+
+std::vector<Values> declaration_rows(const Kernels& kernels) {
   // Functions are told apart by what they are declared with; one may serve several operators.
   const auto key = [](const KernelModel& kernel) {
     return std::tuple(std::string_view(kernel.function_namespace),
                       std::string_view(kernel.function_name),
                       std::string_view(kernel.signature).substr(kernel.return_type.size()));
   };
-  std::vector<const KernelModel*> sorted;
-  for (const KernelModel& kernel : kernels) sorted.push_back(&kernel);
+  Kernels sorted = kernels;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const KernelModel* a, const KernelModel* b) { return key(*a) < key(*b); });
   std::vector<Values> rows;
@@ -87,79 +93,84 @@ std::vector<Values> declaration_rows(const std::vector<KernelModel>& kernels) {
     const bool begins = before == nullptr || before->function_namespace != scope;
     if (begins) close();
     const std::string head = fmt::format("{} {}", kernel->return_type, kernel->function_name);
-    rows.emplace_back().texts = {
-        {"opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : ""},
-        {"closes", ""},
-        {"schemas", "// " + kernel->schema},
-        {"return_type", kernel->return_type},
-        {"function_name", kernel->function_name},
-        {"parameters", wrapped(head, kernel->parameters)}};
+    auto& texts = rows.emplace_back().texts;
+    texts.reserve(6);
+    texts.add("opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : "");
+    texts.add("closes", "");
+    texts.add("schemas", "// " + kernel->schema);
+    texts.add("return_type", kernel->return_type);
+    texts.add("function_name", kernel->function_name);
+    texts.add("parameters", wrapped(head, kernel->parameters));
     before = kernel;
   }
   close();
   return rows;
 }
 
-std::vector<Values> header_rows(const std::vector<KernelModel>& kernels) {
+std::vector<Values> header_rows(const Kernels& kernels) {
   std::vector<std::string_view> headers;
-  for (const KernelModel& kernel : kernels) {
-    headers.insert(headers.end(), kernel.headers.begin(), kernel.headers.end());
+  for (const KernelModel* kernel : kernels) {
+    headers.insert(headers.end(), kernel->headers.begin(), kernel->headers.end());
   }
   return rows_of(std::move(headers), "header");
 }
 
-std::vector<Values> meta_header_rows(const std::vector<KernelModel>& kernels) {
+std::vector<Values> meta_header_rows(const Kernels& kernels) {
   std::vector<std::string_view> headers;
-  for (const KernelModel& kernel : kernels) {
-    if (kernel.structured()) headers.push_back(kernel.meta_header);
+  for (const KernelModel* kernel : kernels) {
+    if (kernel->structured()) headers.push_back(kernel->meta_header);
   }
   return rows_of(std::move(headers), "header");
 }
 
-std::vector<Values> kernel_rows(const std::vector<KernelModel>& kernels) {
+std::vector<Values> kernel_rows(const Kernels& kernels) {
   const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
   std::vector<Values> rows;
-  for (const KernelModel& kernel : kernels) {
+  rows.reserve(kernels.size());
+  for (const KernelModel* kernel : kernels) {
     Values& row = rows.emplace_back();
-    row.texts = {{"op", kernel.op},
-                 {"op_id", kernel.op_id},
-                 {"function", kernel.function},
-                 {"names", kernel.names},
-                 {"dtypes", kernel.dtypes},
-                 {"one_device", flag(kernel.one_device)},
-                 {"inputs", kernel.dense ? "kDense" : "kStrided"},
-                 {"unsupported", kernel.error ? "kError" : "kFallback"},
-                 {"meta_class", kernel.meta_class},
-                 {"meta_parameters", kernel.meta_parameters},
-                 {"meta_arguments", kernel.meta_arguments},
-                 {"call_arguments", kernel.call_arguments},
-                 {"precomputed", kernel.has_precomputed ? "const auto precomputed = " : ""},
-                 {"outputs", fmt::format("{}", kernel.outputs)},
-                 {"elementwise", flag(kernel.elementwise)},
-                 {"has_dtype", flag(kernel.has_dtype)}};
-    row.sections = {{"structured", kernel.structured()}};
-    auto& registrations = row.lists["registrations"];
-    for (const RegistrationModel& one : kernel.registrations) {
-      registrations.push_back({{{"registered", one.op}, {"kernel", one.kernel}}, {}, {}});
+    row.texts.reserve(16);
+    row.texts.add("op_id", kernel->op_id);
+    row.texts.add("function", kernel->function);
+    row.texts.add("names", kernel->names);
+    row.texts.add("dtypes", kernel->dtypes);
+    row.texts.add("one_device", flag(kernel->one_device));
+    row.texts.add("inputs", kernel->dense ? "kDense" : "kStrided");
+    row.texts.add("unsupported", kernel->error ? "kError" : "kFallback");
+    row.texts.add("meta_class", kernel->meta_class);
+    row.texts.add("meta_parameters", kernel->meta_parameters);
+    row.texts.add("meta_arguments", kernel->meta_arguments);
+    row.texts.add("call_arguments", kernel->call_arguments);
+    row.texts.add("precomputed", kernel->has_precomputed ? "const auto precomputed = " : "");
+    row.texts.add("outputs", fmt::format("{}", kernel->outputs));
+    row.texts.add("elementwise", flag(kernel->elementwise));
+    row.texts.add("has_dtype", flag(kernel->has_dtype));
+    row.sections.add("structured", kernel->structured());
+    std::vector<Values>& registrations = row.lists["registrations"];
+    registrations.reserve(kernel->registrations.size());
+    for (const RegistrationModel& one : kernel->registrations) {
+      Values& registration = registrations.emplace_back();
+      registration.texts.add("registered", one.op);
+      registration.texts.add("kernel", one.kernel);
     }
   }
   return rows;
 }
 
-std::vector<Values> operator_rows(const std::vector<KernelModel>& kernels) {
+std::vector<Values> operator_rows(const Kernels& kernels) {
   std::vector<std::string_view> operators;
-  for (const KernelModel& kernel : kernels) {
-    for (const RegistrationModel& one : kernel.registrations) operators.push_back(one.op);
+  for (const KernelModel* kernel : kernels) {
+    for (const RegistrationModel& one : kernel->registrations) operators.push_back(one.op);
   }
   return rows_of(std::move(operators), "op");
 }
 
-std::vector<std::vector<KernelModel>> shards(const std::vector<KernelModel>& kernels) {
+std::vector<Kernels> shards(const Kernels& kernels) {
   constexpr std::size_t kAboutAsMany = 50;  // kernels in a file
   const std::size_t count = std::bit_ceil((kernels.size() + kAboutAsMany - 1) / kAboutAsMany);
-  std::vector<std::vector<KernelModel>> files(count);
-  for (const KernelModel& kernel : kernels) {
-    files[hash(kernel.root) % count].push_back(kernel);
+  std::vector<Kernels> files(count);
+  for (const KernelModel* kernel : kernels) {
+    files[hash(kernel->root) % count].push_back(kernel);
   }
   std::erase_if(files, [](const auto& file) { return file.empty(); });
   return files;

@@ -9,26 +9,32 @@
 
 namespace backendgen {
 
+/// Kernels whose models are somewhere else.
+using Kernels = std::vector<const KernelModel*>;
+
+/// All of `models`, which must outlive the result.
+Kernels all_of(const std::vector<KernelModel>& models);
+
 /// The template list `kernel_declarations`: each C++ function once, sorted by namespace, with
 /// `schemas` (comment lines of the operators it serves), `return_type`, `function_name`,
 /// `parameters` (on several lines if one is too short), and `opens` and `closes`: the lines that
 /// begin and end a namespace, at the first and the last of its functions, else empty.
-std::vector<Values> declaration_rows(const std::vector<KernelModel>& kernels);
+std::vector<Values> declaration_rows(const Kernels& kernels);
 
 /// The template list `kernel_headers`: `header`, each once, sorted.
-std::vector<Values> header_rows(const std::vector<KernelModel>& kernels);
+std::vector<Values> header_rows(const Kernels& kernels);
 
 /// The template list `meta_headers`: `header`, what declares the meta functions, sorted.
-std::vector<Values> meta_header_rows(const std::vector<KernelModel>& kernels);
+std::vector<Values> meta_header_rows(const Kernels& kernels);
 
 /// The template list `kernels`: what a kernel's traits say, and its list `registrations`.
-std::vector<Values> kernel_rows(const std::vector<KernelModel>& kernels);
+std::vector<Values> kernel_rows(const Kernels& kernels);
 
 /// The template list `kernel_operators`: `op`, every operator that kernels answer, sorted.
-std::vector<Values> operator_rows(const std::vector<KernelModel>& kernels);
+std::vector<Values> operator_rows(const Kernels& kernels);
 
 /// The kernels of each file of registrations, none of them empty. An operator's variants stay
 /// together, and adding a kernel changes one file unless their number changes.
-std::vector<std::vector<KernelModel>> shards(const std::vector<KernelModel>& kernels);
+std::vector<Kernels> shards(const Kernels& kernels);
 
 }  // namespace backendgen

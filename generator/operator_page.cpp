@@ -156,15 +156,15 @@ void add_next(const OperatorReport& report, Values& values) {
   }
   const std::size_t all = kernels + next.size();
   values.sections["has_next"] = !next.empty();
-  values.texts.insert(
-      {{"next_title", fmt::format("{} core operator{} without a kernel", next.size(),
-                                  next.size() == 1 ? "" : "s")},
-       {"next_bar_text", fmt::format("{} of {} have a kernel", kernels, all)},
-       {"next_percent", percent(kernels, all)},
-       {"next_numbers", fmt::format("{} of {} written", kernels, all)},
-       {"next_text",
-        "Models that torch.export makes consist of PyTorch's core operators. Each of these needs a "
-        "kernel of its own; the other core operators have one, or are made of these."}});
+  values.texts.add("next_title", fmt::format("{} core operator{} without a kernel", next.size(),
+                                             next.size() == 1 ? "" : "s"));
+  values.texts.add("next_bar_text", fmt::format("{} of {} have a kernel", kernels, all));
+  values.texts.add("next_percent", percent(kernels, all));
+  values.texts.add("next_numbers", fmt::format("{} of {} written", kernels, all));
+  values.texts.add(
+      "next_text",
+      "Models that torch.export makes consist of PyTorch's core operators. Each of these needs a "
+      "kernel of its own; the other core operators have one, or are made of these.");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "project.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "custom_model.h"
 #include "kernel_rows.h"
+#include "on_all_cores.h"
 #include "quote.h"
 
 namespace backendgen {
@@ -68,13 +70,15 @@ void add_registrations(Plan& plan, const std::vector<KernelModel>& kernels) {
   };
   const auto file = std::find_if(templates().begin(), templates().end(), is_ours);
   if (file == templates().end()) throw InternalError("template of registrations: missing");
-  const ParsedTemplate parsed(*file);
-  std::size_t number = 0;
-  for (const std::vector<KernelModel>& shard : shards(kernels)) {
-    std::string path(file->path.substr(file->path.find('/') + 1));
-    replace_all(path, "@number@", fmt::format("{}", number++));
-    plan.push_back({std::move(path), parsed.fill(registration_values(shard))});
-  }
+  const std::vector<Kernels> files = shards(all_of(kernels));
+  std::vector<PlannedFile> planned(files.size());
+  on_all_cores(files.size(), [&](std::size_t number) {
+    PlannedFile& one = planned[number];
+    one.path = file->path.substr(file->path.find('/') + 1);
+    replace_all(one.path, "@number@", fmt::format("{}", number));
+    one.text = fill(*file, registration_values(files[number]));
+  });
+  std::move(planned.begin(), planned.end(), std::back_inserter(plan));
 }
 
 Plan sorted(Plan plan) {
@@ -130,26 +134,24 @@ Values glue_values(const Description& description, const TorchInstall& torch,
   const TorchVersion& version = torch.version;
   values.texts["torch_minor"] = version.minor_text();
   values.texts["torch_next_minor"] = fmt::format("{}.{}", version.major, version.minor + 1);
-  std::vector<KernelModel> functions = custom_functions(description);
-  functions.insert(functions.begin(), model.kernels.begin(), model.kernels.end());
-  values.lists = {
-      {"autocast", autocast_rows(model.autocast)},
-      {"kernel_declarations", declaration_rows(functions)},
-      {"kernel_headers", header_rows(functions)},
-      {"kernel_operators", operator_rows(model.kernels)},
-  };
+  const Kernels kernels = all_of(model.kernels);
+  const std::vector<KernelModel> custom = custom_functions(description);
+  Kernels functions = kernels;
+  for (const KernelModel& function : custom) functions.push_back(&function);
+  values.lists.add("autocast", autocast_rows(model.autocast));
+  values.lists.add("kernel_declarations", declaration_rows(functions));
+  values.lists.add("kernel_headers", header_rows(functions));
+  values.lists.add("kernel_operators", operator_rows(kernels));
   add_custom_rows(description, values);
   return values;
 }
 
-Values registration_values(const std::vector<KernelModel>& kernels) {
+Values registration_values(const Kernels& kernels) {
   Values values;
-  values.lists = {
-      {"kernel_declarations", declaration_rows(kernels)},
-      {"kernel_headers", header_rows(kernels)},
-      {"meta_headers", meta_header_rows(kernels)},
-      {"kernels", kernel_rows(kernels)},
-  };
+  values.lists.add("kernel_declarations", declaration_rows(kernels));
+  values.lists.add("kernel_headers", header_rows(kernels));
+  values.lists.add("meta_headers", meta_header_rows(kernels));
+  values.lists.add("kernels", kernel_rows(kernels));
   return values;
 }
 

@@ -7,6 +7,7 @@
 #include "autocast.h"
 #include "description.h"
 #include "kernel_model.h"
+#include "kernel_rows.h"
 #include "template.h"
 #include "torch_install.h"
 
@@ -34,7 +35,7 @@ Values glue_values(const Description& description, const TorchInstall& torch,
                    const GlueModel& model);
 
 /// Every name that a file of registrations may use, for the kernels that it registers.
-Values registration_values(const std::vector<KernelModel>& kernels);
+Values registration_values(const Kernels& kernels);
 
 /// What `new` writes: the vendor's own files.
 Plan plan_project(const Description& description);

@@ -49,23 +49,23 @@ class ValuesContext : public km::basic_context<std::string> {
 
  private:
   const km::data* find(const Values& values, const std::string& name) const {
-    if (const auto text = values.texts.find(name); text != values.texts.end()) {
-      text_ = km::data(text->second);
+    if (const std::string* text = values.texts.find(name)) {
+      text_ = km::data(*text);
       return &text_;
     }
-    if (const auto section = values.sections.find(name); section != values.sections.end()) {
+    if (const bool* shown = values.sections.find(name)) {
       static const km::data kShown(true);
       static const km::data kHidden(false);
-      return section->second ? &kShown : &kHidden;
+      return *shown ? &kShown : &kHidden;
     }
-    const auto list = values.lists.find(name);
-    if (list == values.lists.end()) return nullptr;
+    const std::vector<Values>* list = values.lists.find(name);
+    if (list == nullptr) return nullptr;
     for (const auto& [known, data] : lists_) {
-      if (known == &list->second) return data.get();
+      if (known == list) return data.get();
     }
     // Mustache asks for no more of an item than that it is there.
-    km::list items(list->second.size(), km::data(true));
-    lists_.emplace_back(&list->second, std::make_unique<const km::data>(items));
+    km::list items(list->size(), km::data(true));
+    lists_.emplace_back(list, std::make_unique<const km::data>(std::move(items)));
     return lists_.back().second.get();
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -9,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "named.h"
 
 namespace backendgen {
 
@@ -31,9 +32,9 @@ class InternalError : public std::logic_error {
 /// for the template's language. A section is shown or not; a list repeats its section for each
 /// item.
 struct Values {
-  std::map<std::string, std::string> texts;
-  std::map<std::string, bool> sections;
-  std::map<std::string, std::vector<Values>> lists;
+  Named<std::string> texts;
+  Named<bool> sections;
+  Named<std::vector<Values>> lists;
 };
 
 /// A template that was parsed, to be filled in more than once.

@@ -19,7 +19,7 @@ std::string complaint(const std::string& text) {
   return complaint_about_custom(parsed(text));
 }
 
-std::map<std::string, std::string> row(const std::string& text) {
+Named<std::string> row(const std::string& text) {
   Description description;
   CustomOperator custom;
   custom.text.value = "foo::" + text;

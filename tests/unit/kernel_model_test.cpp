@@ -188,9 +188,9 @@ TEST_CASE("a wrong operator has no model", "[kernel_model]") {
 }
 
 TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
-  const auto rows = declaration_rows(models(
+  const auto rows = declaration_rows(all_of(models(
       {kernel("add.out", "foo::binary"), kernel("abs", "unary"), kernel("sub", "foo::binary"),
-       kernel("__and__.Tensor", "foo::both"), kernel("logit.out", "foo::binary")}));
+       kernel("__and__.Tensor", "foo::both"), kernel("logit.out", "foo::binary")})));
   REQUIRE(rows.size() == 5);
   CHECK(rows[0].texts.at("function_name") == "unary");
   CHECK(rows[0].texts.at("opens").empty());
@@ -205,7 +205,8 @@ TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
 }
 
 TEST_CASE("one function may serve several operators", "[kernel_model]") {
-  const auto rows = declaration_rows(models({kernel("sub", "f"), kernel("__and__.Tensor", "f")}));
+  const auto rows =
+      declaration_rows(all_of(models({kernel("sub", "f"), kernel("__and__.Tensor", "f")})));
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].texts.at("schemas") ==
         "// sub(Tensor self, Tensor other) -> Tensor\n"
@@ -213,7 +214,7 @@ TEST_CASE("one function may serve several operators", "[kernel_model]") {
 }
 
 TEST_CASE("long declarations have a parameter a line", "[kernel_model]") {
-  const auto rows = declaration_rows(models({kernel("add.out", "foo::add")}));
+  const auto rows = declaration_rows(all_of(models({kernel("add.out", "foo::add")})));
   CHECK(rows[0].texts.at("parameters") ==
         "\n    const at::Tensor& self,\n    const at::Tensor& other,"
         "\n    const at::Scalar& alpha,\n    const at::Tensor& out");
@@ -224,12 +225,12 @@ TEST_CASE("kernels are spread over files by their names", "[kernel_model]") {
   std::vector<KernelModel> kernels(150, model);
   for (std::size_t i = 0; i < kernels.size(); ++i) kernels[i].root = std::to_string(i);
   CHECK(shards({}).empty());
-  CHECK(shards({model}).size() == 1);
-  const auto files = shards(kernels);
+  CHECK(shards({&model}).size() == 1);
+  const auto files = shards(all_of(kernels));
   CHECK(files.size() == 4);
   kernels.insert(kernels.begin(), model);
   kernels.front().root = "new";
-  const auto more = shards(kernels);
+  const auto more = shards(all_of(kernels));
   REQUIRE(more.size() == files.size());
   std::size_t changed = 0;
   for (std::size_t i = 0; i < files.size(); ++i) changed += more[i].size() != files[i].size();
@@ -237,7 +238,7 @@ TEST_CASE("kernels are spread over files by their names", "[kernel_model]") {
 }
 
 TEST_CASE("headers are those of all kernels, once each", "[kernel_model]") {
-  const auto rows = header_rows(models({kernel("abs", "f"), kernel("bernoulli", "g")}));
+  const auto rows = header_rows(all_of(models({kernel("abs", "f"), kernel("bernoulli", "g")})));
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].texts.at("header") == "ATen/core/Generator.h");
   CHECK(rows[1].texts.at("header") == "ATen/core/Tensor.h");
