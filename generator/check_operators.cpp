@@ -2,6 +2,7 @@
 #include "check_operators.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -105,6 +106,21 @@ bool loses_gradient(const Operator& op) {
                      [](const Return& result) { return result.type.tensor_like(); });
 }
 
+/// Why an operator cannot have dense inputs; empty when it can.
+std::string complaint_about_dense(const Operator& op) {
+  constexpr std::array<std::string_view, 6> kMakeDense = {
+      "_copy_from", "_copy_from_and_resize", "_to_copy", "clone", "contiguous", "copy_"};
+  const std::string name = op.schema.name().text();
+  if (std::find(kMakeDense.begin(), kMakeDense.end(), name) != kMakeDense.end()) {
+    return "tensors are made dense by it";
+  }
+  const auto returns = op.schema.returns();
+  const bool views = std::any_of(returns.begin(), returns.end(), [](const Return& result) {
+    return result.alias && !result.write();
+  });
+  return views ? "its result is a view of what the caller has, not of a copy" : "";
+}
+
 void warn(const Kernel& kernel, const Operator& op, const Catalog& catalog,
           const std::unordered_set<std::string>& named, Diagnostics& problems) {
   const std::string& name = kernel.op.value;
@@ -153,6 +169,16 @@ void check_operators(const Description& description, const Catalog& catalog,
                  kernel.op.span)
           .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
       continue;
+    }
+    if (kernel.inputs == Inputs::kDense) {
+      if (const std::string complaint = complaint_about_dense(*op); !complaint.empty()) {
+        problems
+            .error(fmt::format("`{}` cannot have dense inputs: {}", name, complaint),
+                   kernel.op.span)
+            .help.push_back(
+                fmt::format("write `\"{}\" = {{ function = \"{}\", inputs = \"strided\" }}`", name,
+                            kernel.function.value));
+      }
     }
     const std::string types = signature->type().substr(signature->return_type.size());
     const auto [use, is_new] =

@@ -58,6 +58,12 @@ const char* kList = R"(
 - func: _foreach_zero_(Tensor(a!)[] self) -> ()
   dispatch:
     CPU: zero
+- func: clone(Tensor self) -> Tensor
+  dispatch:
+    CompositeExplicitAutograd: clone
+- func: alias(Tensor(a) self) -> Tensor(a)
+  dispatch:
+    CompositeExplicitAutograd: alias
 )";
 
 Catalog small_catalog() {
@@ -185,6 +191,31 @@ TEST_CASE("a wrong operator has no model", "[kernel_model]") {
   Diagnostics problems;
   CHECK(!model_kernels(description, small_catalog(), {"", "", {2, 13, 0}}, problems));
   CHECK(problems.error_count() == 1);
+}
+
+TEST_CASE("what makes tensors dense, and views, cannot have dense inputs", "[kernel_model]") {
+  const auto problems_of = [](const char* op, Inputs inputs) {
+    Description description;
+    description.kernels = {kernel(op, "foo::f")};
+    description.kernels.front().inputs = inputs;
+    Diagnostics problems;
+    model_kernels(description, small_catalog(), {"", "", {2, 13, 0}}, problems);
+    std::vector<std::string> texts;
+    for (const Diagnostic& one : problems.sorted()) {
+      texts.push_back(one.message);
+      texts.insert(texts.end(), one.help.begin(), one.help.end());
+    }
+    return texts;
+  };
+  CHECK(problems_of("clone", Inputs::kStrided).empty());
+  CHECK(problems_of("alias", Inputs::kStrided).empty());
+  CHECK(problems_of("logit_", Inputs::kDense).empty());
+  CHECK(problems_of("clone", Inputs::kDense) ==
+        Words{"`clone` cannot have dense inputs: tensors are made dense by it",
+              "write `\"clone\" = { function = \"foo::f\", inputs = \"strided\" }`"});
+  CHECK(problems_of("alias", Inputs::kDense).front() ==
+        "`alias` cannot have dense inputs: its result is a view of what the caller has, not of a "
+        "copy");
 }
 
 TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
