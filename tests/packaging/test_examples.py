@@ -39,7 +39,7 @@ def test_minimal_is_what_new_writes_and_two_kernels(builder: Environment, tools:
     added = example["backend.toml"].splitlines()
     assert [line for line in added if line.endswith(('"foo::relu"', '"foo::mm"'))] == [
         '"relu" = "foo::relu"',
-        '"mm" = "foo::mm"',
+        '"mm.out" = "foo::mm"',
     ]
 
 
