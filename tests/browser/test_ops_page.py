@@ -156,7 +156,7 @@ def artifacts() -> Path:
 def browser() -> str:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
-        pytest.skip("no Chromium here; on Debian `./dev test` installs it")
+        pytest.fail("no Chromium here: install it; on Debian `./dev test` does")
     return found
 
 

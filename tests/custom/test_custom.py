@@ -91,7 +91,6 @@ ops.scale_(x)
 
 
 def test_mypy(python: Path, tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is not installed")
     (tmp_path / "use.py").write_text(MYPY)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--python-executable", str(python), "use.py"],

@@ -25,9 +25,14 @@ def compile_page(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
+def blocks() -> tuple[str, str]:
+    """The type, and the line that a vendor may add to it."""
+    whole, line = re.findall(r"^```cpp\n(.*?)^```$", PAGE, re.M | re.S)
+    return whole, line
+
+
 def block() -> str:
-    (found,) = re.findall(r"^```cpp\n(.*?)^```$", PAGE, re.M | re.S)
-    return found
+    return blocks()[0]
 
 
 def test_every_required_function_is_in_the_table() -> None:
@@ -37,6 +42,14 @@ def test_every_required_function_is_in_the_table() -> None:
 
 def test_the_type_shown_is_a_runtime(tmp_path: Path) -> None:
     done = compile_page(tmp_path, block())
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_line_to_add_fits(tmp_path: Path) -> None:
+    whole, line = blocks()
+    begin = "struct Runtime {\n"
+    assert whole.count(begin) == 1
+    done = compile_page(tmp_path, whole.replace(begin, begin + line))
     assert done.returncode == 0, done.stderr
 
 
