@@ -11,6 +11,7 @@
 
 #include "autocast_lists.h"
 #include "derive.h"
+#include "on_all_cores.h"
 #include "parse_schema.h"
 
 namespace backendgen {
@@ -135,11 +136,12 @@ void derive(const Group& group, const Listed& listed, std::vector<Operator>& der
 Catalog::Catalog(std::vector<Operator> operators) : operators_(std::move(operators)) {
   by_name_.reserve(operators_.size());
   group_of_.reserve(operators_.size());
+  std::vector<std::string> keys(operators_.size());
+  on_all_cores(keys.size(), 256, [&](std::size_t i) { keys[i] = group_key(operators_[i].schema); });
   std::unordered_map<std::string, std::size_t> by_key;
   for (std::size_t i = 0; i < operators_.size(); ++i) {
-    const Schema& schema = operators_[i].schema;
-    by_name_.emplace(schema.name().text(), i);
-    const auto [found, is_new] = by_key.emplace(group_key(schema), groups_.size());
+    by_name_.emplace(operators_[i].schema.name().text(), i);
+    const auto [found, is_new] = by_key.emplace(std::move(keys[i]), groups_.size());
     if (is_new) groups_.emplace_back();
     group_of_.push_back(found->second);
     groups_[found->second].push_back(i);
@@ -240,9 +242,7 @@ std::optional<Catalog> read_catalog_for(const Description& description, const To
   }
   // An excerpt without any entry is no list.
   Diagnostics ignored;
-  const Source part(torch.operators.generic_string(), excerpt(*text, roots));
-  const auto functions = read_native_functions(part, ignored);
-  if (functions) {
+  if (const auto functions = read_native_functions_quickly(excerpt(*text, roots))) {
     auto catalog = make_catalog(*functions, torch.version, ignored);
     const bool all =
         catalog && std::all_of(names.begin(), names.end(), [&](const std::string& name) {

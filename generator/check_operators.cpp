@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -152,6 +153,8 @@ void check_operators(const Description& description, const Catalog& catalog,
     std::string return_type;
   };
   std::map<std::string, Use> uses;  // by "foo::add(parameter types)"
+  std::unordered_map<std::string_view, std::size_t> times;
+  for (const Kernel& kernel : description.kernels) ++times[kernel.function.value];
   const auto named = named_operators(description);
   for (const Kernel& kernel : description.kernels) {
     const std::string& name = kernel.op.value;
@@ -180,6 +183,8 @@ void check_operators(const Description& description, const Catalog& catalog,
                             kernel.function.value));
       }
     }
+    warn(kernel, *op, catalog, named, problems);
+    if (times.at(kernel.function.value) == 1) continue;
     const std::string types = signature->type().substr(signature->return_type.size());
     const auto [use, is_new] =
         uses.try_emplace(kernel.function.value + types, Use{&kernel, signature->return_type});
@@ -192,7 +197,6 @@ void check_operators(const Description& description, const Catalog& catalog,
       error.notes.push_back(fmt::format("they have the same parameters, but return `{}` and `{}`",
                                         use->second.return_type, signature->return_type));
     }
-    warn(kernel, *op, catalog, named, problems);
   }
 }
 

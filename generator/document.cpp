@@ -28,6 +28,11 @@ using Path = std::vector<std::string>;
 
 /// The byte column of a character column of toml++.
 std::size_t byte_column(std::string_view line, std::size_t column) {
+  const std::string_view before = line.substr(0, column - std::min<std::size_t>(column, 1));
+  if (std::none_of(before.begin(), before.end(),
+                   [](char c) { return static_cast<unsigned char>(c) > 127; })) {
+    return std::min<std::size_t>(column, line.size() + 1);  // a byte is a character
+  }
   std::size_t at = 0;
   for (std::size_t count = 1; count < column && at < line.size(); ++count) {
     at += character_at(line, at).bytes;

@@ -181,12 +181,8 @@ std::optional<std::vector<KernelModel>> model_kernels(const Description& descrip
   const auto named = named_operators(description);
   const std::vector<Kernel>& kernels = description.kernels;
   std::vector<KernelModel> models(kernels.size());
-  constexpr std::size_t kBlock = 64;
-  on_all_cores((kernels.size() + kBlock - 1) / kBlock, [&](std::size_t block) {
-    const std::size_t end = std::min(kernels.size(), (block + 1) * kBlock);
-    for (std::size_t i = block * kBlock; i < end; ++i) {
-      models[i] = make_model(kernels[i], answers(kernels[i], named, catalog), catalog);
-    }
+  on_all_cores(kernels.size(), 64, [&](std::size_t i) {
+    models[i] = make_model(kernels[i], answers(kernels[i], named, catalog), catalog);
   });
   return models;
 }

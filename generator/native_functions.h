@@ -38,6 +38,10 @@ struct NativeFunction {
 std::optional<std::vector<NativeFunction>> read_native_functions(const Source& source,
                                                                  Diagnostics& problems);
 
+/// The same on all cores, for a list without errors: empty for another. Places are not those in
+/// `text`.
+std::optional<std::vector<NativeFunction>> read_native_functions_quickly(std::string_view text);
+
 /// The same text with every entry emptied whose operator has none of these roots
 /// (`OperatorName::root`), so that reading it is quick and lines keep their numbers. Only entries
 /// that begin as usual, "- func: name(", are emptied.

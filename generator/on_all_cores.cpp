@@ -10,13 +10,16 @@
 
 namespace backendgen {
 
-void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& work) {
+void on_all_cores(std::size_t count, std::size_t together,
+                  const std::function<void(std::size_t)>& work) {
   constexpr std::size_t kMostThreads = 8;  // more of them wait for the memory allocator
   const std::size_t cores = std::thread::hardware_concurrency();  // 0 when unknown
-  const std::size_t threads = std::min({cores, kMostThreads, count});
+  const std::size_t threads = std::min({cores, kMostThreads, (count + together - 1) / together});
   std::atomic<std::size_t> next = 0;
   const auto take = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
+    for (std::size_t begin; (begin = next.fetch_add(together)) < count;) {
+      for (std::size_t i = begin; i < std::min(count, begin + together); ++i) work(i);
+    }
   };
   std::vector<std::future<void>> others;  // wait for their thread when they are destroyed
   try {

@@ -2,7 +2,8 @@
 #include "project.h"
 
 #include <algorithm>
-#include <iterator>
+#include <functional>
+#include <memory>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -51,37 +52,47 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-/// Fills every template below `folder` and puts the results below `target`, which may be empty.
-void add_tree(Plan& plan, const Values& values, std::string_view folder, std::string target) {
+/// A file of a plan before its template is filled in.
+struct Task {
+  std::string path;
+  std::function<std::string()> text;
+};
+
+/// Adds every template below `folder`, for a place below `target`, which may be empty. `values`
+/// must outlive the tasks.
+void add_tree(std::vector<Task>& tasks, const Values& values, std::string_view folder,
+              std::string target) {
   if (!target.empty()) target += '/';
   for (const TemplateFile& file : templates()) {
     if (!file.path.starts_with(folder)) continue;
     std::string path = target + std::string(file.path.substr(folder.size()));
     replace_all(path, "@package@", values.texts.at("package"));
     replace_all(path, "@device@", values.texts.at("device"));
-    plan.push_back({std::move(path), fill(file, values)});
+    tasks.push_back({std::move(path), [&file, &values] { return fill(file, values); }});
   }
 }
 
-/// The files that register kernels.
-void add_registrations(Plan& plan, const std::vector<KernelModel>& kernels) {
+/// The files that register kernels, which must outlive the tasks.
+void add_registrations(std::vector<Task>& tasks, const std::vector<KernelModel>& kernels) {
   const auto is_ours = [](const TemplateFile& file) {
     return file.path.starts_with("registrations/");
   };
   const auto file = std::find_if(templates().begin(), templates().end(), is_ours);
   if (file == templates().end()) throw InternalError("template of registrations: missing");
-  const std::vector<Kernels> files = shards(all_of(kernels));
-  std::vector<PlannedFile> planned(files.size());
-  on_all_cores(files.size(), [&](std::size_t number) {
-    PlannedFile& one = planned[number];
-    one.path = file->path.substr(file->path.find('/') + 1);
-    replace_all(one.path, "@number@", fmt::format("{}", number));
-    one.text = fill(*file, registration_values(files[number]));
-  });
-  std::move(planned.begin(), planned.end(), std::back_inserter(plan));
+  const auto parsed = std::make_shared<const ParsedTemplate>(*file);
+  std::size_t number = 0;
+  for (Kernels& some : shards(all_of(kernels))) {
+    std::string path(file->path.substr(file->path.find('/') + 1));
+    replace_all(path, "@number@", fmt::format("{}", number++));
+    tasks.push_back({std::move(path), [parsed, some = std::move(some)] {
+                       return parsed->fill(registration_values(some));
+                     }});
+  }
 }
 
-Plan sorted(Plan plan) {
+Plan carry_out(const std::vector<Task>& tasks) {
+  Plan plan(tasks.size());
+  on_all_cores(tasks.size(), 1, [&](std::size_t i) { plan[i] = {tasks[i].path, tasks[i].text()}; });
   std::sort(plan.begin(), plan.end(),
             [](const PlannedFile& a, const PlannedFile& b) { return a.path < b.path; });
   return plan;
@@ -156,27 +167,28 @@ Values registration_values(const Kernels& kernels) {
 }
 
 Plan plan_project(const Description& description) {
-  Plan plan;
-  add_tree(plan, description_values(description), "project/", "");
-  return sorted(std::move(plan));
+  const Values values = description_values(description);
+  std::vector<Task> tasks;
+  add_tree(tasks, values, "project/", "");
+  return carry_out(tasks);
 }
 
 Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model) {
   const Values values = glue_values(description, torch, model);
   const std::string python = "python/";
   const bool submodule = description.layout == Layout::kSubmodule;
-  Plan plan;
-  add_tree(plan, values, "glue/", "");
-  add_registrations(plan, model.kernels);
+  std::vector<Task> tasks;
+  add_tree(tasks, values, "glue/", "");
+  add_registrations(tasks, model.kernels);
   if (!description.custom.empty()) {
-    add_tree(plan, values, "custom/glue/", "");
-    add_tree(plan, values, "custom/python/", python + with_slashes(description.module()));
+    add_tree(tasks, values, "custom/glue/", "");
+    add_tree(tasks, values, "custom/python/", python + with_slashes(description.module()));
   }
-  add_tree(plan, values, "packaging/", "packaging");
-  add_tree(plan, values, "python/common/", python + with_slashes(description.module()));
-  add_tree(plan, values, submodule ? "python/submodule/" : "python/package/",
+  add_tree(tasks, values, "packaging/", "packaging");
+  add_tree(tasks, values, "python/common/", python + with_slashes(description.module()));
+  add_tree(tasks, values, submodule ? "python/submodule/" : "python/package/",
            python + description.package.value);
-  return sorted(std::move(plan));
+  return carry_out(tasks);
 }
 
 std::string plan_ci(const Description& description, const std::string& service,
@@ -184,8 +196,9 @@ std::string plan_ci(const Description& description, const std::string& service,
   Values values = description_values(description);
   auto& matrix = values.lists["torch_matrix"];
   for (const std::string& release : releases) matrix.push_back({{{"release", release}}, {}, {}});
-  Plan plan;
-  add_tree(plan, values, fmt::format("ci/{}.yml", service), "");
+  std::vector<Task> tasks;
+  add_tree(tasks, values, fmt::format("ci/{}.yml", service), "");
+  const Plan plan = carry_out(tasks);
   if (plan.size() != 1) throw InternalError(fmt::format("template ci/{}.yml: missing", service));
   return plan.front().text;
 }

@@ -46,7 +46,7 @@ class ParsedTemplate {
   ParsedTemplate(const ParsedTemplate&) = delete;
   ParsedTemplate& operator=(const ParsedTemplate&) = delete;
 
-  /// As the function `fill`.
+  /// As the function `fill`; on several threads at once, if they do not share `used`.
   std::string fill(const Values& values, std::set<std::string>* used = nullptr) const;
 
  private:

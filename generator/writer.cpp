@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "on_all_cores.h"
+
 namespace backendgen {
 
 namespace fs = std::filesystem;
@@ -49,9 +51,12 @@ Stamp read_stamp(const fs::path& folder, const Disk& disk) {
 }
 
 std::string print_stamp(const Plan& plan) {
+  std::vector<std::string> hashes(plan.size());
+  on_all_cores(plan.size(), 16, [&](std::size_t i) { hashes[i] = hash_of(plan[i].text); });
   std::string text = "backendgen " BACKENDGEN_VERSION "\n";
-  for (const PlannedFile& file : plan)
-    text += fmt::format("{}  {}\n", hash_of(file.text), file.path);
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    text += fmt::format("{}  {}\n", hashes[i], plan[i].path);
+  }
   return text;
 }
 
