@@ -100,8 +100,8 @@ void check_autocast(const Description& description, const Catalog& catalog,
   }
 }
 
-std::vector<AutocastOperator> model_autocast(const Description& description,
-                                             const Catalog& catalog) {
+std::vector<AutocastOperator> model_autocast(const Description& description, const Catalog& catalog,
+                                             const TorchVersion& release) {
   std::vector<AutocastOperator> operators;
   if (description.amp_dtypes.empty()) return operators;
   std::set<std::string, std::less<>> done;
@@ -117,7 +117,9 @@ std::vector<AutocastOperator> model_autocast(const Description& description,
   }
   for (const CastPolicy policy : kCastPolicies) {
     if (description.amp_lists.contains(policy)) continue;
-    for (const std::string_view name : usual_autocast_list(policy)) add(name, policy);
+    for (const std::string_view name : usual_autocast_list(policy)) {
+      if (is_usual_in(name, release)) add(name, policy);
+    }
   }
   return operators;
 }

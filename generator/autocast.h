@@ -29,8 +29,8 @@ void check_autocast(const Description& description, const Catalog& catalog,
 /// The operators that autocast treats on the device, by the lists of a checked description and, for
 /// a policy without one, by PyTorch's for CUDA, as far as this PyTorch has them. A list that is
 /// given goes before PyTorch's. Empty when the description names no dtype for autocast.
-std::vector<AutocastOperator> model_autocast(const Description& description,
-                                             const Catalog& catalog);
+std::vector<AutocastOperator> model_autocast(const Description& description, const Catalog& catalog,
+                                             const TorchVersion& release);
 
 /// The template list `autocast`: `op`, `policy` (kFp32, as backendkit::CastPolicy names it) and
 /// `with_dtype`.

@@ -122,6 +122,7 @@ constexpr std::string_view kFp32SetOptDtype[] = {
     "sum.dim_DimnameList",
     "norm.Scalar",
     "norm.ScalarOpt_dim",
+    "norm.names_ScalarOpt_dim",
 };
 constexpr std::string_view kPromote[] = {
     "addcdiv", "addcmul",      "atan2",     "bilinear",  "cross",       "dot",
@@ -142,6 +143,10 @@ std::span<const std::string_view> usual_autocast_list(CastPolicy policy) {
       break;
   }
   return kPromote;
+}
+
+bool is_usual_in(std::string_view op, const TorchVersion& release) {
+  return op != "rms_norm" || release >= TorchVersion{2, 12, 0};
 }
 
 std::vector<std::string_view> usual_autocast_operators(const Description& description) {

@@ -50,6 +50,7 @@ bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
     op.core = function.core;
     op.device_check = function.device_check;
     op.pointwise = function.pointwise;
+    op.inplace_view = function.inplace_view;
     op.composite_implicit =
         function.composite_implicit || (!function.has_dispatch && !function.structured);
     op.const_ref_for_mutable = function.const_ref_for_mutable;

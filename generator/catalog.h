@@ -34,6 +34,7 @@ struct Operator {
   bool core = false;                   // of the set that exported models consist of
   bool device_check = true;            // PyTorch wants all its tensors on one device
   bool pointwise = false;              // an element of the result depends on one of each argument
+  bool inplace_view = false;           // changes the sizes or the memory of a tensor in place
   bool const_ref_for_mutable = false;  // written tensors are passed as `const at::Tensor&`
 };
 

@@ -115,6 +115,7 @@ std::string complaint_about_dense(const Operator& op) {
   if (std::find(kMakeDense.begin(), kMakeDense.end(), name) != kMakeDense.end()) {
     return "tensors are made dense by it";
   }
+  if (op.inplace_view) return "it changes the tensor that the caller has, not a copy";
   const auto returns = op.schema.returns();
   const bool views = std::any_of(returns.begin(), returns.end(), [](const Return& result) {
     return result.alias && !result.write();

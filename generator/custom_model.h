@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cpp_types.h"
 #include "description.h"
 #include "kernel_model.h"
 #include "schema.h"
@@ -17,6 +19,9 @@ std::string custom_python_name(const Schema& schema);
 /// Why an operator of the vendor cannot be registered: a type without a C++ or Python counterpart,
 /// a name that either language reserves, a default that is no literal. Empty when it can.
 std::string complaint_about_custom(const Schema& schema);
+
+/// The C++ function that computes an operator of the vendor; empty when it cannot be registered.
+std::optional<Signature> custom_signature(const Schema& schema);
 
 /// The C++ functions that custom operators name, to be declared in kernels.h beside the kernels.
 std::vector<KernelModel> custom_functions(const Description& description);

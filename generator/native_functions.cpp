@@ -181,6 +181,7 @@ bool read_tags(Events& events, NativeFunction& function) {
   for (const std::string& tag : tags) {
     function.core |= tag == "core";
     function.pointwise |= tag == "pointwise";
+    function.inplace_view |= tag == "inplace_view";
   }
   return true;
 }

@@ -30,6 +30,7 @@ struct NativeFunction {
   bool pointwise = false;                // has the tag `pointwise`
   bool const_ref_for_mutable = false;    // use_const_ref_for_mutable_tensors
   bool core = false;                     // has the tag `core`
+  bool inplace_view = false;             // has the tag `inplace_view`
 };
 
 /// Reads the list of operators that PyTorch ships with torchgen. Keys that backends do not need are

@@ -8,13 +8,13 @@
 
 namespace backendgen {
 
-namespace {
-
 std::string_view without_namespace(std::string_view pattern) {
   constexpr std::string_view kAten = "aten::";
   if (pattern.starts_with(kAten)) pattern.remove_prefix(kAten.size());
   return pattern;
 }
+
+namespace {
 
 /// `softmax` of `_softmax`: what people call it.
 std::string_view bare(std::string_view name) {

@@ -19,6 +19,9 @@ namespace backendgen {
 std::vector<OperatorStatus> find_operators(const std::vector<OperatorStatus>& operators,
                                            std::string_view pattern);
 
+/// The pattern without `aten::` in front.
+std::string_view without_namespace(std::string_view pattern);
+
 /// How many operators have the pattern in their name.
 std::size_t count_containing(const std::vector<OperatorStatus>& operators,
                              std::string_view pattern);

@@ -206,7 +206,8 @@ class Parser {
         if (!next_is(", ")) return refuse("expected `, ` and a keyword-only argument");
       } else {
         Argument& argument = arguments.emplace_back();
-        if (!read_type(argument.type, argument.alias) || !expect(" ")) return false;
+        if (!read_type(argument.type, argument.alias)) return false;
+        if (!take(" ")) return refuse("expected a space and the name of the argument");
         argument.name = word();
         if (argument.name.empty() || is_digit(argument.name.front())) {
           return refuse("expected the name of an argument");
@@ -227,10 +228,13 @@ class Parser {
       if (!read_type(result.type, result.alias)) return false;
       if (take(" ")) {
         result.name = word();
-        if (result.name.empty()) return refuse("expected the name of a return");
+        if (result.name.empty() || is_digit(result.name.front())) {
+          return refuse("expected the name of a return");
+        }
       }
     } while (several && take(", "));
-    if (several && returns.size() == 1) return refuse("expected `, ` and another return");
+    if (several && returns.size() == 1)
+      return refuse("expected `, ` and another return; one alone stands without `()`");
     return !several || expect(")");
   }
 

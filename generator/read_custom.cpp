@@ -19,10 +19,28 @@ namespace backendgen {
 namespace {
 
 /// Namespaces of operators that PyTorch itself registers and that a device may be called.
-constexpr std::array<std::string_view, 16> kReserved = {
-    "prim",       "prims",  "quantized", "quantized_decomposed", "inductor", "rngprims",
-    "debugprims", "c10d",   "symm_mem",  "static_runtime",       "profiler", "mkldnn_prepacked",
-    "streams",    "onednn", "fsdp",      "higher_order"};
+constexpr std::array<std::string_view, 22> kReserved = {"prim",
+                                                        "prims",
+                                                        "quantized",
+                                                        "quantized_decomposed",
+                                                        "inductor",
+                                                        "rngprims",
+                                                        "debugprims",
+                                                        "c10d",
+                                                        "symm_mem",
+                                                        "static_runtime",
+                                                        "profiler",
+                                                        "mkldnn_prepacked",
+                                                        "streams",
+                                                        "onednn",
+                                                        "fsdp",
+                                                        "higher_order",
+                                                        "mkl",
+                                                        "inductor_prims",
+                                                        "debug_mode_ops",
+                                                        "load_library",
+                                                        "loaded_libraries",
+                                                        "import_module"};
 
 const std::vector<std::string> kKeys = {"schema", "kernel",        "cpu",     "meta",
                                         "fake",   "setup_context", "backward"};
@@ -42,7 +60,7 @@ std::optional<Complaint> judge_schema_text(std::string_view text) {
   if (text.size() > 2000) return Complaint{"it is longer than 2000 characters", ""};
   const bool plain =
       std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
-  if (!plain) return Complaint{"it has more than printable ASCII", ""};
+  if (!plain) return Complaint{"it has more than one line of printable ASCII", ""};
   return std::nullopt;
 }
 
@@ -156,7 +174,35 @@ class CustomReader {
           .earlier = Label{other.text.span, "first defined here"};
       return false;
     }
+    judge_functions(custom);
     return true;
+  }
+
+  /// C++ tells functions of one name apart by their parameters, not by what they return.
+  void judge_functions(const CustomOperator& custom) {
+    const Signature ours = *custom_signature(*custom.schema);
+    for (const CustomOperator& other : result_.custom) {
+      const Signature theirs = *custom_signature(*other.schema);
+      if (ours.return_type == theirs.return_type) continue;
+      if (ours.type().substr(ours.return_type.size()) !=
+          theirs.type().substr(theirs.return_type.size())) {
+        continue;
+      }
+      for (const Text* function : {&custom.kernel, &custom.cpu, &custom.meta}) {
+        for (const Text* used : {&other.kernel, &other.cpu, &other.meta}) {
+          if (function->value.empty() || function->value != used->value) continue;
+          Diagnostic& error = problems_.error(
+              fmt::format("`{}` cannot serve `{}` and `{}`", function->value,
+                          other.schema->name().text(), custom.schema->name().text()),
+              function->span);
+          error.earlier = Label{used->span, "first used here"};
+          error.notes.push_back(
+              fmt::format("they have the same parameters, but return `{}` and `{}`",
+                          theirs.return_type, ours.return_type));
+          return;
+        }
+      }
+    }
   }
 
   ValueReader& reader_;

@@ -47,7 +47,8 @@ class KernelReader {
     const Value& value = member.value;
     if (value.kind != Value::Kind::kTable || value.members.empty()) {
       kernel.function = reader_.text(&member, "a C++ function", judge_cpp_name);
-    } else if (const Member* unquoted = overload(value)) {
+    } else if (const Member* unquoted =
+                   member.key.find('.') == std::string::npos ? overload(value) : nullptr) {
       const std::string op = member.key + "." + unquoted->key;
       problems_.error(fmt::format("operator {} needs quotes", in_ticks(op)), member.span)
           .help.push_back(fmt::format("write `\"{}\" = \"...\"`", op));

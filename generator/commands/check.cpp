@@ -16,12 +16,15 @@ namespace {
 
 std::string summary(const Description& description) {
   const std::size_t count = description.kernels.size();
+  const std::size_t own = description.custom.size();
   const bool cpu = description.fallback == Fallback::kCpu;
+  const std::string custom =
+      own == 0 ? "" : fmt::format(", {} custom operator{}", own, own == 1 ? "" : "s");
   if (count == 0) {
-    return fmt::format("{}, no kernels, {}", description.name.value,
+    return fmt::format("{}{}, no kernels, {}", description.name.value, custom,
                        cpu ? "all operators fall back to cpu" : "no operator falls back");
   }
-  return fmt::format("{}, {} kernel{}, the rest {}", description.name.value, count,
+  return fmt::format("{}{}, {} kernel{}, the rest {}", description.name.value, custom, count,
                      count == 1 ? "" : "s", cpu ? "falls back to cpu" : "raises an error");
 }
 

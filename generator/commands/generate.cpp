@@ -35,7 +35,7 @@ std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOpt
         auto kernels = model_kernels(description, *catalog, *torch, problems);
         if (kernels) model.kernels = std::move(*kernels);
         check_autocast(description, *catalog, *torch, problems);
-        model.autocast = model_autocast(description, *catalog);
+        model.autocast = model_autocast(description, *catalog, torch->version);
       }
     }
     if (!problems.has_errors()) plan = plan_glue(description, *torch, model);

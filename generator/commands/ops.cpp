@@ -132,7 +132,7 @@ int list(const OpsOptions& options, const Subject& subject, Context& context) {
   const std::size_t containing = count_containing(all, options.pattern);
   if (!options.pattern.empty() && containing > matching) {
     context.console.line(fmt::format("note: {} more have it in their name: `backendgen ops '*{}*'`",
-                                     containing - matching, options.pattern));
+                                     containing - matching, without_namespace(options.pattern)));
   }
   return kDone;
 }

@@ -56,7 +56,11 @@ inline void call_and_count_changes(const c10::OperatorHandle& op, c10::DispatchK
     std::vector<at::Tensor> tensors;
     const c10::IValue& value = (*stack)[first + i];
     if (value.isTensor()) tensors.push_back(value.toTensor());
-    if (value.isTensorList()) tensors = value.toTensorVector();
+    if (value.isList()) {
+      for (const c10::IValue& one : value.toListRef()) {
+        if (one.isTensor()) tensors.push_back(one.toTensor());
+      }
+    }
     const c10::AliasInfo* alias = arguments[i].alias_info();
     for (const at::Tensor& tensor : tensors) {
       if (!tensor.defined()) continue;

@@ -51,6 +51,11 @@ bool any_tensor(at::TensorList list, const Visit& visit) {
 }
 
 template <class Visit>
+bool any_tensor(const std::optional<at::TensorList>& list, const Visit& visit) {
+  return list.has_value() && any_in_list(*list, visit);
+}
+
+template <class Visit>
 bool any_tensor(const at::ITensorListRef& list, const Visit& visit) {
   return any_in_list(list, visit);
 }

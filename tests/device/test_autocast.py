@@ -75,15 +75,15 @@ class on_fake_cuda:
 
 
 def outcome(call, device, first, second):
-    """The result's dtype, or "error"."""
+    """The result's dtype, "error", or "unknown" where PyTorch asks a CUDA driver that is missing."""
 
     def make(dtype, *shape):
         return torch.ones(shape or (4, 4), dtype=dtype, device=device)
 
     try:
         return call(make, first, second).dtype
-    except (RuntimeError, NotImplementedError):
-        return "error"
+    except RuntimeError as problem:
+        return "unknown" if "CUDA error" in str(problem) else "error"
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
@@ -94,6 +94,8 @@ def test_results_have_the_dtypes_of_cuda(device, call, dtype):
             expected = outcome(CALLS[call], "cuda", first, second)
         with torch.autocast(device.type, dtype):
             actual = outcome(CALLS[call], device, first, second)
+        if expected == "unknown":
+            continue
         # What a CUDA kernel refuses the CPU may compute, and the other way round.
         if "error" not in (actual, expected):
             assert actual == expected, (first, second)
@@ -108,7 +110,10 @@ def test_the_lists_are_those_of_cuda():
 
     ours, cuda = registered("AutocastPrivateUse1"), registered("AutocastCUDA")
     assert len(ours) > 100
-    assert cuda - ours == {"aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
+    cudnn = {"aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
+    if torch.version.cuda is not None:
+        cudnn.add("aten::_cudnn_rnn")
+    assert cuda - ours == cudnn
     assert ours <= cuda
 
 

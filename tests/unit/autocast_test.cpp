@@ -77,7 +77,7 @@ TEST_CASE("operators that a policy would break or do nothing for are refused", "
 }
 
 TEST_CASE("lists that are given go before PyTorch's", "[autocast]") {
-  const auto all = model_autocast(with(CastPolicy::kFp32, "mm"), catalog());
+  const auto all = model_autocast(with(CastPolicy::kFp32, "mm"), catalog(), {2, 13, 0});
   const auto find = [&](std::string_view op) {
     return std::find_if(all.begin(), all.end(),
                         [&](const AutocastOperator& one) { return one.op == op; });
@@ -94,8 +94,14 @@ TEST_CASE("lists that are given go before PyTorch's", "[autocast]") {
 TEST_CASE("without a dtype there is no autocast", "[autocast]") {
   Description description = with(CastPolicy::kFp32, "mm");
   description.amp_dtypes.clear();
-  CHECK(model_autocast(description, catalog()).empty());
+  CHECK(model_autocast(description, catalog(), {2, 13, 0}).empty());
   CHECK(usual_autocast_operators(description).empty());
+}
+
+TEST_CASE("an operator is treated from the release on in which PyTorch does", "[autocast]") {
+  CHECK_FALSE(is_usual_in("rms_norm", {2, 11, 0}));
+  CHECK(is_usual_in("rms_norm", {2, 12, 1}));
+  CHECK(is_usual_in("layer_norm", {2, 5, 1}));
 }
 
 TEST_CASE("PyTorch's lists have each operator once", "[autocast]") {

@@ -41,13 +41,28 @@ TEST_CASE("custom operators have types and names of both languages", "[custom]")
   CHECK(complaint("f(Storage x) -> Tensor") == "no Python type is known for `Storage`");
   CHECK(complaint("f(Tensor x) -> Quark") == "no Python type is known for `Quark`");
   CHECK(complaint("f(Tensor lambda) -> Tensor") == "argument `lambda` is a keyword of Python");
-  CHECK(complaint("f(Tensor int) -> Tensor") == "argument `int` is a keyword of C++");
+  CHECK(complaint("f(Tensor int) -> Tensor") == "argument `int` has a meaning in C++");
   CHECK(complaint("f(Tensor torch) -> Tensor") == "an argument cannot be called `torch`");
   CHECK(complaint("f(Tensor x, int x) -> Tensor") == "two arguments are called `x`");
   CHECK(complaint("f(Tensor x, int n=exit()) -> Tensor") == "the default of `n` is no literal");
   CHECK(complaint("f(Tensor x, str s=\"\\\"\") -> Tensor") == "the default of `s` is no literal");
   CHECK(complaint("f(Tensor x, int[] n=[1, x]) -> Tensor") == "the default of `n` is no literal");
   CHECK(complaint("f(Tensor x, float f=1-) -> Tensor") == "the default of `f` is no literal");
+  CHECK(complaint("f(Tensor x, int n=1.5) -> Tensor") ==
+        "`1.5` cannot be the default of `n`, a `int`");
+  CHECK(complaint("f(int n) -> Tensor") ==
+        "it has no tensor among its arguments, and PyTorch goes by their device");
+  CHECK(complaint("f(Tensor x, int a=1, int b) -> Tensor") ==
+        "`b` has no default, but the argument before it has one");
+  CHECK(complaint("f.if(Tensor x) -> Tensor") == "`if` is a keyword of Python");
+  CHECK(complaint("f.default(Tensor x) -> Tensor") == "an overload cannot be called `default`");
+  CHECK(complaint("name(Tensor x) -> Tensor") == "an operator cannot be called `name`");
+  CHECK(complaint("f(Tensor(a!)? x, Tensor y) -> ()") ==
+        "`x` may be absent, so it cannot be written to");
+  CHECK(complaint("f(Tensor x) -> Tensor(a!)") ==
+        "its result is said to be an argument, but no argument is marked so");
+  CHECK(complaint("f(Tensor x, int[][] n) -> Tensor") == "no C++ type is known for `int[][]`");
+  CHECK(complaint("f(Tensor x) -> bool[]") == "no C++ type is known for `bool[]`");
 }
 
 TEST_CASE("custom operators in Python", "[custom]") {

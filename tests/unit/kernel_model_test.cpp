@@ -61,6 +61,10 @@ const char* kList = R"(
 - func: clone(Tensor self) -> Tensor
   dispatch:
     CompositeExplicitAutograd: clone
+- func: transpose_(Tensor(a!) self) -> Tensor(a!)
+  tags: inplace_view
+  dispatch:
+    CompositeExplicitAutograd: transpose_
 - func: alias(Tensor(a) self) -> Tensor(a)
   dispatch:
     CompositeExplicitAutograd: alias
@@ -213,6 +217,9 @@ TEST_CASE("what makes tensors dense, and views, cannot have dense inputs", "[ker
   CHECK(problems_of("clone", Inputs::kDense) ==
         Words{"`clone` cannot have dense inputs: tensors are made dense by it",
               "write `\"clone\" = { function = \"foo::f\", inputs = \"strided\" }`"});
+  CHECK(problems_of("transpose_", Inputs::kDense).front() ==
+        "`transpose_` cannot have dense inputs: it changes the tensor that the caller has, not a "
+        "copy");
   CHECK(problems_of("alias", Inputs::kDense).front() ==
         "`alias` cannot have dense inputs: its result is a view of what the caller has, not of a "
         "copy");

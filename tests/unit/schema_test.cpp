@@ -111,7 +111,7 @@ TEST_CASE("errors point into the schema", "[schema]") {
   CHECK(complaint("2add(Tensor self) -> Tensor") == "0: expected the name of an operator");
   CHECK(complaint("add.(Tensor self) -> Tensor") == "4: expected the name of an overload");
   CHECK(complaint("a b(Tensor self) -> Tensor") == "1: expected `(`");
-  CHECK(complaint("add(Tensor) -> Tensor") == "10: expected ` `");
+  CHECK(complaint("add(Tensor) -> Tensor") == "10: expected a space and the name of the argument");
   CHECK(complaint("add(Tensor 2) -> Tensor") == "12: expected the name of an argument");
   CHECK(complaint("add(Tensor self, ) -> Tensor") == "17: expected a type");
   CHECK(complaint("add(Tensor self,Tensor x) -> Tensor") == "15: expected `) -> `");
@@ -123,7 +123,7 @@ TEST_CASE("errors point into the schema", "[schema]") {
   CHECK(complaint("add(int x=) -> Tensor") == "10: expected a default");
   CHECK(complaint("add(str x='y) -> Tensor") == "10: this quote has no end");
   CHECK(complaint("add(int x) -> ") == "14: expected a type");
-  CHECK(complaint("add(int x) -> (Tensor)") == "21: expected `, ` and another return");
+  CHECK(complaint("add(int x) -> (Tensor)") == "21: expected `, ` and another return; one alone stands without `()`");
   CHECK(complaint("add(int x) -> Tensor ") == "21: expected the name of a return");
   CHECK(complaint("add(int x) -> Tensor, int") == "20: expected the end of the schema");
   CHECK(complaint("") == "0: expected `(`");
