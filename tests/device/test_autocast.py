@@ -75,7 +75,7 @@ class on_fake_cuda:
 
 
 def outcome(call, device, first, second):
-    """The result's dtype, "error", or "unknown" where PyTorch asks a CUDA driver that is missing."""
+    """The result's dtype, "error", or "unknown" where PyTorch wants a CUDA driver."""
 
     def make(dtype, *shape):
         return torch.ones(shape or (4, 4), dtype=dtype, device=device)

@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::require_shown(problems, source);
   if (!description || !kernels || !planned(source.text())) return 0;
 
-  const GlueModel model = {*kernels, model_autocast(*description, *catalog)};
+  const GlueModel model = {*kernels, model_autocast(*description, *catalog, world.torch.version)};
   require_plan(plan_glue(*description, world.torch, model));
   const Plan project = plan_project(*description);
   require_plan(project);

@@ -123,7 +123,8 @@ TEST_CASE("errors point into the schema", "[schema]") {
   CHECK(complaint("add(int x=) -> Tensor") == "10: expected a default");
   CHECK(complaint("add(str x='y) -> Tensor") == "10: this quote has no end");
   CHECK(complaint("add(int x) -> ") == "14: expected a type");
-  CHECK(complaint("add(int x) -> (Tensor)") == "21: expected `, ` and another return; one alone stands without `()`");
+  CHECK(complaint("add(int x) -> (Tensor)") ==
+        "21: expected `, ` and another return; one alone stands without `()`");
   CHECK(complaint("add(int x) -> Tensor ") == "21: expected the name of a return");
   CHECK(complaint("add(int x) -> Tensor, int") == "20: expected the end of the schema");
   CHECK(complaint("") == "0: expected `(`");
