@@ -22,15 +22,15 @@ struct Operator {
   Schema schema;
   bool derived = false;  // not in native_functions.yaml: torchgen makes it for an `autogen` entry
   bool structured = false;       // its group has a structured kernel
-  std::string delegate;          // the out= operator whose structured kernel it uses: "add.out"
+  std::string delegate = {};     // the out= operator whose structured kernel it uses: "add.out"
   bool tensor_iterator = false;  // a structured kernel that is a TensorIterator
   std::vector<std::string> precomputed =
       {};                              // "dim -> int dim": what a structured kernel gets instead
   bool composite_implicit = false;     // made of other operators, which autograd differentiates
   bool composite_explicit = false;     // made of other operators, on every device
   bool on_cpu = false;                 // the CPU has a kernel of its own
-  std::string dispatch;                // what PyTorch has kernels for: "CPU, CUDA, MPS"
-  std::string base;                    // of a derived operator: the one that it is made of
+  std::string dispatch = {};           // what PyTorch has kernels for: "CPU, CUDA, MPS"
+  std::string base = {};               // of a derived operator: the one that it is made of
   bool core = false;                   // of the set that exported models consist of
   bool device_check = true;            // PyTorch wants all its tensors on one device
   bool pointwise = false;              // an element of the result depends on one of each argument

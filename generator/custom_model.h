@@ -13,15 +13,9 @@
 
 namespace backendgen {
 
-/// The name of the Python function of an operator: "add" of `add`, "add_out" of `add.out`.
-std::string custom_python_name(const Schema& schema);
-
-/// Why an operator of the vendor cannot be registered: a type without a C++ or Python counterpart,
-/// a name that either language reserves, a default that is no literal. Empty when it can.
-std::string complaint_about_custom(const Schema& schema);
-
-/// The C++ function that computes an operator of the vendor; empty when it cannot be registered.
-std::optional<Signature> custom_signature(const Schema& schema);
+/// The C++ function that computes an operator of the vendor; empty, with `unknown` set to a type,
+/// when that has no counterpart in C++.
+std::optional<Signature> custom_signature(const Schema& schema, std::string& unknown);
 
 /// The C++ functions that custom operators name, to be declared in kernels.h beside the kernels.
 std::vector<KernelModel> custom_functions(const Description& description);

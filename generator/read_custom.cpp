@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "check_custom.h"
 #include "custom_model.h"
+#include "custom_python.h"
 #include "parse_schema.h"
 #include "utf8.h"
 #include "validate.h"
@@ -180,9 +182,10 @@ class CustomReader {
 
   /// C++ tells functions of one name apart by their parameters, not by what they return.
   void judge_functions(const CustomOperator& custom) {
-    const Signature ours = *custom_signature(*custom.schema);
+    std::string unknown;
+    const Signature ours = *custom_signature(*custom.schema, unknown);
     for (const CustomOperator& other : result_.custom) {
-      const Signature theirs = *custom_signature(*other.schema);
+      const Signature theirs = *custom_signature(*other.schema, unknown);
       if (ours.return_type == theirs.return_type) continue;
       if (ours.type().substr(ours.return_type.size()) !=
           theirs.type().substr(theirs.return_type.size())) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "check_custom.h"
 #include "custom_model.h"
 
 #include "catch.h"
