@@ -16,6 +16,12 @@ bool only_tensors(const Schema& schema) {
   });
 }
 
+/// Without results to write to; a functional operator that makes tensors from nothing has dtype,
+/// layout, device and pin_memory as well, which its out= variant lacks.
+std::size_t input_count(const Schema& schema) {
+  return schema.arguments().size() - schema.out().size();
+}
+
 std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
   const SchemaKind source = from.schema.kind();
   const SchemaKind target = to.schema.kind();
@@ -29,6 +35,7 @@ std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
     return std::nullopt;
   }
   if (source == SchemaKind::kFunctional && from.schema.returns()[0].alias) return std::nullopt;
+  if (input_count(from.schema) != input_count(to.schema)) return std::nullopt;
   if (source == SchemaKind::kFunctional && target == SchemaKind::kOut) {
     return Derivation::kOutOfFunctional;
   }

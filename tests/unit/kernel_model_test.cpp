@@ -58,6 +58,12 @@ const char* kList = R"(
 - func: _foreach_zero_(Tensor(a!)[] self) -> ()
   dispatch:
     CPU: zero
+- func: arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+  dispatch:
+    CPU: arange
+- func: arange.out(Scalar end, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU: arange_out
 - func: clone(Tensor self) -> Tensor
   dispatch:
     CompositeExplicitAutograd: clone
@@ -195,6 +201,10 @@ TEST_CASE("a wrong operator has no model", "[kernel_model]") {
   Diagnostics problems;
   CHECK(!model_kernels(description, small_catalog(), {"", "", {2, 13, 0}}, problems));
   CHECK(problems.error_count() == 1);
+}
+
+TEST_CASE("an operator with tensor options does not answer its out= variant", "[kernel_model]") {
+  CHECK(registered(models({kernel("arange", "f")}).front()) == Words{"arange"});
 }
 
 TEST_CASE("what makes tensors dense, and views, cannot have dense inputs", "[kernel_model]") {
