@@ -241,8 +241,7 @@ std::optional<Catalog> read_catalog_for(const Description& description, const To
   for (const std::string_view name : usual_autocast_operators(description)) {
     roots.insert(OperatorName::parse(name).root());
   }
-  // An excerpt without any entry is no list.
-  Diagnostics ignored;
+  Diagnostics ignored;  // what is wrong with an excerpt is said of the whole list below
   if (const auto functions = read_native_functions_quickly(excerpt(*text, roots))) {
     auto catalog = make_catalog(*functions, torch.version, ignored);
     const bool all =

@@ -67,6 +67,15 @@ std::optional<std::string> guess(const std::string& text, bool for_kernel, const
 
 }  // namespace
 
+void report_two_results(const FunctionUse& use, const FunctionUse& earlier, Diagnostics& problems) {
+  Diagnostic& error = problems.error(
+      fmt::format("`{}` cannot serve `{}` and `{}`", use.function.value, earlier.op, use.op),
+      use.function.span);
+  error.earlier = Label{earlier.function.span, "first used here"};
+  error.notes.push_back(fmt::format("they have the same parameters, but return `{}` and `{}`",
+                                    earlier.return_type, use.return_type));
+}
+
 void report_unknown_operator(const Text& op, bool for_kernel, const Catalog& catalog,
                              const TorchInstall& torch, Diagnostics& problems) {
   constexpr std::string_view kAten = "aten::";
@@ -190,13 +199,9 @@ void check_operators(const Description& description, const Catalog& catalog,
     const auto [use, is_new] =
         uses.try_emplace(kernel.function.value + types, Use{&kernel, signature->return_type});
     if (!is_new && use->second.return_type != signature->return_type) {
-      Diagnostic& error =
-          problems.error(fmt::format("`{}` cannot serve `{}` and `{}`", kernel.function.value,
-                                     use->second.kernel->op.value, name),
-                         kernel.function.span);
-      error.earlier = Label{use->second.kernel->function.span, "first used here"};
-      error.notes.push_back(fmt::format("they have the same parameters, but return `{}` and `{}`",
-                                        use->second.return_type, signature->return_type));
+      const auto& [first, return_type] = use->second;
+      report_two_results({kernel.function, name, signature->return_type},
+                         {first->function, first->op.value, return_type}, problems);
     }
   }
 }

@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "catalog.h"
 #include "description.h"
 #include "diagnostic.h"
 #include "torch_install.h"
 
 namespace backendgen {
+
+/// A C++ function that the description names for an operator.
+struct FunctionUse {
+  const Text& function;
+  std::string op;
+  std::string return_type;
+};
+
+/// Reports that one function would need two results: C++ tells functions apart by their parameters.
+void report_two_results(const FunctionUse& use, const FunctionUse& earlier, Diagnostics& problems);
 
 /// Reports that PyTorch has no operator `op`, with the one that was most likely meant: of overloads
 /// the first, or, `for_kernel`, the out= one, for which kernels are best written.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "custom_model.h"
 
-#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,15 +11,6 @@
 #include "quote.h"
 
 namespace backendgen {
-
-namespace {
-
-bool writes(const Schema& schema) {
-  return std::any_of(schema.arguments().begin(), schema.arguments().end(),
-                     [](const Argument& argument) { return argument.write(); });
-}
-
-}  // namespace
 
 std::optional<Signature> custom_signature(const Schema& schema, std::string& unknown) {
   Operator op{schema};
@@ -35,17 +25,8 @@ std::vector<KernelModel> custom_functions(const Description& description) {
     for (const Text* function : {&custom.kernel, &custom.cpu, &custom.meta}) {
       const bool declared = function != &custom.kernel && function->value == custom.kernel.value;
       if (function->value.empty() || declared) continue;
-      const std::size_t colons = function->value.rfind("::");
-      const bool nested = colons != std::string::npos;
-      KernelModel model;
-      model.function = function->value;
-      model.function_namespace = nested ? function->value.substr(0, colons) : "";
-      model.function_name = nested ? function->value.substr(colons + 2) : function->value;
+      KernelModel model = model_function(function->value, *signature);
       model.schema = custom.text.value;
-      model.signature = signature->type();
-      model.return_type = signature->return_type;
-      model.parameters = signature->declaration();
-      model.headers = cpp_headers(*signature);
       functions.push_back(std::move(model));
     }
   }
@@ -89,7 +70,7 @@ void add_custom_rows(const Description& description, Values& values) {
     values.lists["custom"].push_back(row);
     if (!custom.cpu.value.empty()) values.lists["custom_cpu"].push_back(row);
     if (!custom.meta.value.empty()) values.lists["custom_meta"].push_back(row);
-    if (writes(schema)) {
+    if (schema.writes()) {
       values.lists["custom_writes"].push_back(row);
     } else if (custom.backward.value.empty()) {
       values.lists["custom_plain"].push_back(row);

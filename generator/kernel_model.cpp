@@ -142,23 +142,13 @@ KernelModel make_model(const Kernel& kernel, const std::vector<Answer>& answered
   const Operator& op = *answered.front().op;
   std::string unknown;
   const auto signature = kernel_signature(op, unknown);
-  const std::string& function = kernel.function.value;
-  const std::size_t colons = function.rfind("::");
-  const bool nested = colons != std::string::npos;
-  KernelModel model;
+  KernelModel model = model_function(kernel.function.value, *signature);
   model.op = op.schema.name().text();
   model.op_id = identifier(op.schema.name());
   model.root = op.schema.name().root();
-  model.function = function;
-  model.function_namespace = nested ? function.substr(0, colons) : "";
-  model.function_name = nested ? function.substr(colons + 2) : function;
   model.schema = op.schema.text();
-  model.signature = signature->type();
-  model.return_type = signature->return_type;
-  model.parameters = signature->declaration();
   model.names = argument_names(op.schema);
   model.dtypes = dtypes_of(kernel);
-  model.headers = cpp_headers(*signature);
   model.one_device = op.device_check;
   model.dense = kernel.inputs == Inputs::kDense && !writes_to_list(op.schema);
   model.error = kernel.unsupported == Unsupported::kError;
@@ -170,6 +160,20 @@ KernelModel make_model(const Kernel& kernel, const std::vector<Answer>& answered
 }
 
 }  // namespace
+
+KernelModel model_function(const std::string& function, const Signature& signature) {
+  const std::size_t colons = function.rfind("::");
+  const bool nested = colons != std::string::npos;
+  KernelModel model;
+  model.function = function;
+  model.function_namespace = nested ? function.substr(0, colons) : "";
+  model.function_name = nested ? function.substr(colons + 2) : function;
+  model.signature = signature.type();
+  model.return_type = signature.return_type;
+  model.parameters = signature.declaration();
+  model.headers = cpp_headers(signature);
+  return model;
+}
 
 std::optional<std::vector<KernelModel>> model_kernels(const Description& description,
                                                       const Catalog& catalog,

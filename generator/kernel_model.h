@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catalog.h"
+#include "cpp_types.h"
 #include "description.h"
 #include "diagnostic.h"
 #include "torch_install.h"
@@ -53,6 +54,9 @@ struct KernelModel {
 
   bool structured() const { return !meta_class.empty(); }
 };
+
+/// What is known of a C++ function by its name and signature alone: how to declare it.
+KernelModel model_function(const std::string& function, const Signature& signature);
 
 /// The models of a description's kernels, in its order. Judges them with `check_operators` first;
 /// empty when that finds an error.

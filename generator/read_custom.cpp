@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "check_custom.h"
+#include "check_operators.h"
 #include "custom_model.h"
 #include "custom_python.h"
 #include "parse_schema.h"
@@ -66,11 +67,6 @@ std::optional<Complaint> judge_schema_text(std::string_view text) {
   return std::nullopt;
 }
 
-bool writes(const Schema& schema) {
-  return std::any_of(schema.arguments().begin(), schema.arguments().end(),
-                     [](const Argument& argument) { return argument.write(); });
-}
-
 class CustomReader {
  public:
   CustomReader(ValueReader& reader, Diagnostics& problems, Description& result)
@@ -101,7 +97,7 @@ class CustomReader {
     }
     if (!custom.text.span.known() || !read_schema(custom)) return;
     const Member* backward = find(&table, "backward");
-    if (backward != nullptr && writes(*custom.schema)) {
+    if (backward != nullptr && custom.schema->writes()) {
       problems_
           .error("an operator that writes to its arguments cannot have a `backward`",
                  backward->span)
@@ -194,14 +190,8 @@ class CustomReader {
       for (const Text* function : {&custom.kernel, &custom.cpu, &custom.meta}) {
         for (const Text* used : {&other.kernel, &other.cpu, &other.meta}) {
           if (function->value.empty() || function->value != used->value) continue;
-          Diagnostic& error = problems_.error(
-              fmt::format("`{}` cannot serve `{}` and `{}`", function->value,
-                          other.schema->name().text(), custom.schema->name().text()),
-              function->span);
-          error.earlier = Label{used->span, "first used here"};
-          error.notes.push_back(
-              fmt::format("they have the same parameters, but return `{}` and `{}`",
-                          theirs.return_type, ours.return_type));
+          report_two_results({*function, custom.schema->name().text(), ours.return_type},
+                             {*used, other.schema->name().text(), theirs.return_type}, problems_);
           return;
         }
       }

@@ -124,6 +124,11 @@ std::span<const Argument> Schema::out() const {
   return arguments().subspan(out_);
 }
 
+bool Schema::writes() const {
+  return std::any_of(arguments_.begin(), arguments_.end(),
+                     [](const Argument& argument) { return argument.write(); });
+}
+
 SchemaKind Schema::kind() const {
   if (name_.inplace()) return SchemaKind::kInplace;
   if (!out().empty()) return SchemaKind::kOut;

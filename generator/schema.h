@@ -119,6 +119,9 @@ class Schema {
 
   SchemaKind kind() const;
 
+  /// Whether an argument is written to.
+  bool writes() const;
+
   /// Whether a positional or keyword-only argument is a symbolic integer.
   bool has_symint() const;
 
