@@ -18,22 +18,37 @@ namespace backendgen {
 
 namespace {
 
-/// Operators and the entries that they come from, in the same order.
+constexpr std::size_t kTogether = 256;  // operators that a core takes at a time
+
+/// Operators, the entries that they come from, and their groups' keys, in the same order.
 struct Listed {
   std::vector<Operator> operators;
   std::vector<const NativeFunction*> functions;
+  std::vector<std::string> keys;
 };
 
 bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
                    Diagnostics& problems) {
   const std::size_t errors = problems.error_count();
+  std::vector<std::optional<Schema>> schemas(functions.size());
+  std::vector<std::string> keys(functions.size());
+  on_all_cores(functions.size(), kTogether, [&](std::size_t i) {
+    Diagnostics ignored;  // what is wrong with a schema is said below, in order
+    schemas[i] = parse_schema(functions[i].func, functions[i].span, ignored);
+    if (schemas[i]) keys[i] = group_key(*schemas[i]);
+  });
   std::unordered_set<std::string_view> names;
   names.reserve(functions.size());
   listed.operators.reserve(functions.size());
   listed.functions.reserve(functions.size());
-  for (const NativeFunction& function : functions) {
-    auto schema = parse_schema(function.func, function.span, problems);
-    if (!schema) continue;
+  listed.keys.reserve(functions.size());
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const NativeFunction& function = functions[i];
+    std::optional<Schema>& schema = schemas[i];
+    if (!schema) {
+      parse_schema(function.func, function.span, problems);
+      continue;
+    }
     if (!names.insert(std::string_view(function.func).substr(0, function.func.find('('))).second) {
       problems.error(fmt::format("operator `{}` is listed twice", schema->name().text()),
                      function.span);
@@ -56,6 +71,7 @@ bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
     op.const_ref_for_mutable = function.const_ref_for_mutable;
     listed.operators.push_back(std::move(op));
     listed.functions.push_back(&function);
+    listed.keys.push_back(std::move(keys[i]));
   }
   return problems.error_count() == errors;
 }
@@ -81,11 +97,10 @@ std::vector<Group> autogen_groups(const Listed& listed, const TorchVersion& rele
       roots.insert(listed.operators[i].schema.name().root());
   }
   std::vector<Group> groups;
-  std::unordered_map<std::string, std::size_t> by_key;
+  std::unordered_map<std::string_view, std::size_t> by_key;
   for (std::size_t i = 0; i < listed.operators.size(); ++i) {
-    const Schema& schema = listed.operators[i].schema;
-    if (!roots.contains(schema.name().root())) continue;
-    const auto [found, is_new] = by_key.emplace(group_key(schema), groups.size());
+    if (!roots.contains(listed.operators[i].schema.name().root())) continue;
+    const auto [found, is_new] = by_key.emplace(listed.keys[i], groups.size());
     if (is_new) groups.emplace_back();
     groups[found->second].push_back(i);
   }
@@ -134,11 +149,10 @@ void derive(const Group& group, const Listed& listed, std::vector<Operator>& der
 
 }  // namespace
 
-Catalog::Catalog(std::vector<Operator> operators) : operators_(std::move(operators)) {
+Catalog::Catalog(std::vector<Operator> operators, std::vector<std::string> keys)
+    : operators_(std::move(operators)) {
   by_name_.reserve(operators_.size());
   group_of_.reserve(operators_.size());
-  std::vector<std::string> keys(operators_.size());
-  on_all_cores(keys.size(), 256, [&](std::size_t i) { keys[i] = group_key(operators_[i].schema); });
   std::unordered_map<std::string, std::size_t> by_key;
   for (std::size_t i = 0; i < operators_.size(); ++i) {
     by_name_.emplace(operators_[i].schema.name().text(), i);
@@ -181,9 +195,15 @@ std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions
   }
   if (problems.error_count() != errors) return std::nullopt;
   std::vector<Operator> operators = std::move(listed.operators);
-  operators.reserve(operators.size() + derived.size());
+  std::vector<std::string> keys = std::move(listed.keys);
+  const std::size_t written = operators.size();
+  operators.reserve(written + derived.size());
   std::move(derived.begin(), derived.end(), std::back_inserter(operators));
-  return Catalog(std::move(operators));
+  keys.resize(operators.size());
+  on_all_cores(derived.size(), kTogether, [&](std::size_t i) {
+    keys[written + i] = group_key(operators[written + i].schema);
+  });
+  return Catalog(std::move(operators), std::move(keys));
 }
 
 namespace {

@@ -41,8 +41,8 @@ struct Operator {
 /// All operators of one PyTorch, those that torchgen derives included.
 class Catalog {
  public:
-  /// Two operators never have the same name.
-  explicit Catalog(std::vector<Operator> operators);
+  /// Operators of different names, and the `group_key` of each.
+  Catalog(std::vector<Operator> operators, std::vector<std::string> keys);
 
   /// The operator with this name, such as "add.out"; null when there is none.
   const Operator* find(std::string_view name) const;

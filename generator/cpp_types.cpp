@@ -197,6 +197,19 @@ std::string Signature::arguments() const {
   return listing(parameters, [](const Parameter& one, std::string& text) { text += one.name; });
 }
 
+std::string Signature::head(const std::string& function, std::size_t more) const {
+  constexpr std::size_t kColumns = 100;
+  const std::string begin = return_type + ' ' + function + '(';
+  std::string text = begin + declaration() + ')';
+  if (text.size() + more <= kColumns) return text;
+  text = begin;
+  for (const Parameter& parameter : parameters) {
+    if (text.size() != begin.size()) text += ',';
+    text.append("\n    ").append(parameter.type).append(" ").append(parameter.name);
+  }
+  return text += ')';
+}
+
 std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std::string& unknown) {
   const Translator translator(op, symints);
   Signature signature;

@@ -31,6 +31,10 @@ struct Signature {
   std::string type() const;         // "at::Tensor& (const at::Tensor&, at::Tensor&)"
   std::string declaration() const;  // "const at::Tensor& self, at::Tensor& out"
   std::string arguments() const;    // "self, out"
+
+  /// "void add(const at::Tensor& self)"; one parameter a line where that and `more` characters
+  /// behind it have no room in 100 columns.
+  std::string head(const std::string& function, std::size_t more) const;
 };
 
 /// The C++ types that PyTorch expects of a kernel of `op`. Empty when the schema has a type that

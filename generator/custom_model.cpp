@@ -39,7 +39,7 @@ void add_custom_rows(const Description& description, Values& values) {
     values.lists[list] = {};
   }
   const std::vector<KernelModel> functions = custom_functions(description);
-  values.lists["custom_declarations"] = declaration_rows(all_of(functions));
+  values.texts["custom_declarations"] = declarations(all_of(functions));
   values.lists["custom_headers"] = header_rows(all_of(functions));
   for (const CustomOperator& custom : description.custom) {
     const Schema& schema = *custom.schema;

@@ -170,7 +170,7 @@ KernelModel model_function(const std::string& function, const Signature& signatu
   model.function_name = nested ? function.substr(colons + 2) : function;
   model.signature = signature.type();
   model.return_type = signature.return_type;
-  model.parameters = signature.declaration();
+  model.declaration = signature.head(model.function_name, 1) + ';';
   model.headers = cpp_headers(signature);
   return model;
 }

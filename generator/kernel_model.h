@@ -23,18 +23,18 @@ struct RegistrationModel {
 
 /// A kernel of the description as the templates see it.
 struct KernelModel {
-  std::string op;                         // add.out
-  std::string op_id;                      // add_out, as in at::_ops::add_out; an identifier
-  std::string root;                       // add: what an operator's variants have in common
-  std::string function;                   // foo::add
-  std::string function_namespace;         // foo; empty for a function of the global namespace
-  std::string function_name;              // add
-  std::string schema;                     // add.out(Tensor self, …) -> Tensor(a!)
-  std::string signature;                  // void (const at::Tensor&, …, const at::Tensor&)
-  std::string return_type;                // void
-  std::string parameters;                 // const at::Tensor& self, …, const at::Tensor& out
-  std::string names;                      // self, other, alpha, out: the operator's arguments
-  std::string dtypes;                     // backendkit::Dtypes{…}
+  std::string op;                  // add.out
+  std::string op_id;               // add_out, as in at::_ops::add_out; an identifier
+  std::string root;                // add: what an operator's variants have in common
+  std::string function;            // foo::add
+  std::string function_namespace;  // foo; empty for a function of the global namespace
+  std::string function_name;       // add
+  std::string schema;              // add.out(Tensor self, …) -> Tensor(a!)
+  std::string signature;           // void (const at::Tensor&, …, const at::Tensor&)
+  std::string return_type;         // void
+  std::string declaration;         // void add(const at::Tensor& self, …); maybe several lines
+  std::string names;               // self, other, alpha, out: the operator's arguments
+  std::string dtypes;              // backendkit::Dtypes{…}
   std::vector<std::string_view> headers;  // ATen/core/Tensor.h, …: what declares these types
   bool one_device = false;                // PyTorch wants its tensors on one device
   bool dense = false;                     // [operators] inputs

@@ -15,28 +15,6 @@ namespace backendgen {
 
 namespace {
 
-constexpr std::size_t kColumns = 100;
-
-/// Parameters as they stand behind `head`; one a line when the declaration is too long for one
-/// line.
-std::string wrapped(const std::string& head, const std::string& parameters) {
-  if (head.size() + parameters.size() + std::string_view("();").size() <= kColumns) {
-    return parameters;
-  }
-  std::string text = "\n    ";
-  int depth = 0;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const char letter = parameters[i];
-    text += letter;
-    if (letter == '<') ++depth;
-    if (letter == '>') --depth;
-    if (letter != ',' || depth != 0) continue;
-    text += "\n    ";
-    ++i;  // the space behind the comma
-  }
-  return text;
-}
-
 /// A row for each word, once, sorted.
 std::vector<Values> rows_of(std::vector<std::string_view> words, const char* name) {
   std::sort(words.begin(), words.end());
@@ -67,7 +45,7 @@ Kernels all_of(const std::vector<KernelModel>& models) {
   return kernels;
 }
 
-std::vector<Values> declaration_rows(const Kernels& kernels) {
+std::string declarations(const Kernels& kernels) {
   // Functions are told apart by what they are declared with; one may serve several operators.
   const auto key = [](const KernelModel& kernel) {
     return std::tuple(std::string_view(kernel.function_namespace),
@@ -77,34 +55,23 @@ std::vector<Values> declaration_rows(const Kernels& kernels) {
   Kernels sorted = kernels;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const KernelModel* a, const KernelModel* b) { return key(*a) < key(*b); });
-  std::vector<Values> rows;
-  const KernelModel* before = nullptr;
-  const auto close = [&] {
-    if (before == nullptr || before->function_namespace.empty()) return;
-    rows.back().texts["closes"] =
-        fmt::format("\n}}  // namespace {}\n", before->function_namespace);
+  std::string text;
+  const auto close = [&](const std::string& scope) {
+    if (!scope.empty()) text.append("}  // namespace ").append(scope).append("\n\n");
   };
-  for (const KernelModel* kernel : sorted) {
-    if (before != nullptr && key(*before) == key(*kernel)) {
-      rows.back().texts["schemas"] += "\n// " + kernel->schema;
-      continue;
-    }
-    const std::string& scope = kernel->function_namespace;
-    const bool begins = before == nullptr || before->function_namespace != scope;
-    if (begins) close();
-    const std::string head = fmt::format("{} {}", kernel->return_type, kernel->function_name);
-    auto& texts = rows.emplace_back().texts;
-    texts.reserve(6);
-    texts.add("opens", begins && !scope.empty() ? fmt::format("namespace {} {{\n\n", scope) : "");
-    texts.add("closes", "");
-    texts.add("schemas", "// " + kernel->schema);
-    texts.add("return_type", kernel->return_type);
-    texts.add("function_name", kernel->function_name);
-    texts.add("parameters", wrapped(head, kernel->parameters));
-    before = kernel;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const KernelModel& kernel = *sorted[i];
+    const std::string& scope = kernel.function_namespace;
+    const bool begins = i == 0 || sorted[i - 1]->function_namespace != scope;
+    if (i != 0 && begins) close(sorted[i - 1]->function_namespace);
+    if (begins && !scope.empty()) text.append("namespace ").append(scope).append(" {\n\n");
+    text.append("// ").append(kernel.schema).append("\n");
+    const bool again = i + 1 < sorted.size() && key(kernel) == key(*sorted[i + 1]);
+    if (!again) text.append(kernel.declaration).append("\n\n");
   }
-  close();
-  return rows;
+  if (!sorted.empty()) close(sorted.back()->function_namespace);
+  if (!text.empty()) text.pop_back();
+  return text;
 }
 
 std::vector<Values> header_rows(const Kernels& kernels) {

@@ -15,11 +15,9 @@ using Kernels = std::vector<const KernelModel*>;
 /// All of `models`, which must outlive the result.
 Kernels all_of(const std::vector<KernelModel>& models);
 
-/// The template list `kernel_declarations`: each C++ function once, sorted by namespace, with
-/// `schemas` (comment lines of the operators it serves), `return_type`, `function_name`,
-/// `parameters` (on several lines if one is too short), and `opens` and `closes`: the lines that
-/// begin and end a namespace, at the first and the last of its functions, else empty.
-std::vector<Values> declaration_rows(const Kernels& kernels);
+/// Declares each C++ function once, sorted by namespace, below a comment with the schemas of the
+/// operators that it serves. An empty line stands between two and behind the last.
+std::string declarations(const Kernels& kernels);
 
 /// The template list `kernel_headers`: `header`, each once, sorted.
 std::vector<Values> header_rows(const Kernels& kernels);

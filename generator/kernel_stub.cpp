@@ -50,17 +50,11 @@ std::string function_for(const OperatorName& name, const std::string& scope,
   return scope + full + "_kernel";
 }
 
-/// Parameters on one line, or one a line where that is too long.
-std::string wrapped(const Signature& signature, const std::string& function) {
-  constexpr std::size_t kColumns = 100;
-  const std::string line = signature.declaration();
-  const std::size_t others = signature.return_type.size() + function.size() + 5;
-  if (others + line.size() <= kColumns) return line;
-  std::vector<std::string> lines;
-  for (const auto& [type, name] : signature.parameters) {
-    lines.push_back(fmt::format("\n    {} {}", type, name));
-  }
-  return fmt::format("{}", fmt::join(lines, ","));
+Kernel kernel_for(const std::string& op, const std::string& function) {
+  Kernel kernel;
+  kernel.op.value = op;
+  kernel.function.value = function;
+  return kernel;
 }
 
 const TemplateFile& stub_template() {
@@ -77,11 +71,9 @@ Values stub_values(const Kernel& kernel, const Operator& op) {
   if (!signature) throw InternalError(fmt::format("no C++ type for {}", unknown));
   const std::string& function = kernel.function.value;
   return {{{"op_quoted", quote(kernel.op.value)},
-           {"function", function},
            {"function_quoted", quote(function)},
            {"schema", "aten::" + op.schema.text()},
-           {"return_type", signature->return_type},
-           {"parameters", wrapped(*signature, function)},
+           {"head", signature->head(function, 2)},
            {"message_quoted",
             quote(fmt::format("{} (aten::{}) is not written yet", function, kernel.op.value))}},
           {},
@@ -106,12 +98,12 @@ std::optional<std::string> kernel_stubs(const std::string& operators,
     }
     const auto own = std::find_if(taken.begin(), taken.end(), is_it);
     if (own != taken.end()) {
-      wanted.kernels.push_back({{name, {}}, {own->function.value, {}}});
+      wanted.kernels.push_back(kernel_for(name, own->function.value));
       continue;
     }
-    const Kernel kernel = {{name, {}}, {function_for(OperatorName::parse(name), scope, taken), {}}};
-    taken.push_back(kernel);
-    wanted.kernels.push_back(kernel);
+    const std::string function = function_for(OperatorName::parse(name), scope, taken);
+    wanted.kernels.push_back(kernel_for(name, function));
+    taken.push_back(wanted.kernels.back());
   }
   if (wanted.kernels.empty()) problems.error("`--stub` names no operator");
   check_operators(wanted, catalog, torch, problems);

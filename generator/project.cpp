@@ -150,7 +150,7 @@ Values glue_values(const Description& description, const TorchInstall& torch,
   Kernels functions = kernels;
   for (const KernelModel& function : custom) functions.push_back(&function);
   values.lists.add("autocast", autocast_rows(model.autocast));
-  values.lists.add("kernel_declarations", declaration_rows(functions));
+  values.texts.add("kernel_declarations", declarations(functions));
   values.lists.add("kernel_headers", header_rows(functions));
   values.lists.add("kernel_operators", operator_rows(kernels));
   add_custom_rows(description, values);
@@ -159,7 +159,7 @@ Values glue_values(const Description& description, const TorchInstall& torch,
 
 Values registration_values(const Kernels& kernels) {
   Values values;
-  values.lists.add("kernel_declarations", declaration_rows(kernels));
+  values.texts.add("kernel_declarations", declarations(kernels));
   values.lists.add("kernel_headers", header_rows(kernels));
   values.lists.add("meta_headers", meta_header_rows(kernels));
   values.lists.add("kernels", kernel_rows(kernels));

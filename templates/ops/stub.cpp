@@ -11,7 +11,7 @@
 {{#kernels}}
 
 // {{schema}}
-{{return_type}} {{function}}({{parameters}}) {
+{{head}} {
   TORCH_CHECK_NOT_IMPLEMENTED(false, {{message_quoted}});
 }
 {{/kernels}}

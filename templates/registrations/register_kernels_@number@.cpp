@@ -13,11 +13,7 @@
 
 // As in kernels.h, which is not included here so that a new kernel changes one of these files.
 
-{{#kernel_declarations}}
-{{opens}}{{schemas}}
-{{return_type}} {{function_name}}({{parameters}});
-{{closes}}
-{{/kernel_declarations}}
+{{kernel_declarations}}
 
 namespace {
 

@@ -85,7 +85,8 @@ TEST_CASE("custom operators in Python", "[custom]") {
 TEST_CASE("what custom operators are decides their lists", "[custom]") {
   Description description;
   CustomOperator custom;
-  custom.schema = parsed("f_(Tensor(a!) x) -> ()");
+  custom.text.value = "f_(Tensor(a!) x) -> ()";
+  custom.schema = parsed(custom.text.value);
   custom.kernel.value = custom.cpu.value = "foo::kernel";
   custom.backward.value = "a.b:c";
   description.custom = {custom};
@@ -96,5 +97,7 @@ TEST_CASE("what custom operators are decides their lists", "[custom]") {
   CHECK(values.lists["custom_plain"].empty());
   CHECK(values.lists["custom_formulas"].size() == 1);
   CHECK(values.lists["custom_writes"].size() == 1);
-  CHECK(values.lists["custom_declarations"].size() == 1);
+  CHECK(values.texts["custom_declarations"] ==
+        "namespace foo {\n\n// f_(Tensor(a!) x) -> ()\nvoid kernel(at::Tensor& x);\n\n}  // "
+        "namespace foo\n");
 }

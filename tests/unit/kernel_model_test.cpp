@@ -117,9 +117,9 @@ TEST_CASE("a structured kernel answers all variants", "[kernel_model]") {
   CHECK(model.function_name == "add");
   CHECK(model.signature ==
         "void (const at::Tensor&, const at::Tensor&, const at::Scalar&, const at::Tensor&)");
-  CHECK(model.parameters ==
-        "const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, "
-        "const at::Tensor& out");
+  CHECK(model.declaration ==
+        "void add(\n    const at::Tensor& self,\n    const at::Tensor& other,"
+        "\n    const at::Scalar& alpha,\n    const at::Tensor& out);");
   CHECK(model.names == "self, other, alpha, out");
   CHECK(model.meta_class == "add_Tensor");
   CHECK(model.meta_header == "ATen/ops/add_meta.h");
@@ -236,36 +236,48 @@ TEST_CASE("what makes tensors dense, and views, cannot have dense inputs", "[ker
 }
 
 TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
-  const auto rows = declaration_rows(all_of(models(
+  const std::string unary =
+      "// abs(Tensor self) -> Tensor\nat::Tensor unary(const at::Tensor& self);\n";
+  CHECK(declarations({}).empty());
+  CHECK(declarations(all_of(models({kernel("abs", "unary")}))) == unary);
+  CHECK(declarations(all_of(models({kernel("abs", "foo::unary")}))) ==
+        "namespace foo {\n\n" + unary + "\n}  // namespace foo\n");
+  const std::string several = declarations(all_of(models(
       {kernel("add.out", "foo::binary"), kernel("abs", "unary"), kernel("sub", "foo::binary"),
-       kernel("__and__.Tensor", "foo::both"), kernel("logit.out", "foo::binary")})));
-  REQUIRE(rows.size() == 5);
-  CHECK(rows[0].texts.at("function_name") == "unary");
-  CHECK(rows[0].texts.at("opens").empty());
-  CHECK(rows[0].texts.at("closes").empty());
-  CHECK(rows[0].texts.at("parameters") == "const at::Tensor& self");
-  CHECK(rows[1].texts.at("function_name") == "binary");
-  CHECK(rows[1].texts.at("opens") == "namespace foo {\n\n");
-  CHECK(rows[1].texts.at("closes").empty());
-  CHECK(rows[4].texts.at("function_name") == "both");
-  CHECK(rows[4].texts.at("opens").empty());
-  CHECK(rows[4].texts.at("closes") == "\n}  // namespace foo\n");
+       kernel("__and__.Tensor", "foo::both"), kernel("logit.out", "bar::binary")})));
+  const std::vector<std::string_view> order = {"at::Tensor unary(",
+                                               "namespace bar {\n\n// logit.out",
+                                               "}  // namespace bar\n\nnamespace foo {\n\n// ",
+                                               "at::Tensor binary(",
+                                               "void binary(\n",
+                                               "at::Tensor both(",
+                                               "\n}  // namespace foo\n"};
+  std::size_t at = 0;
+  for (const std::string_view part : order) {
+    INFO(part << "\nin\n" << several);
+    at = several.find(part, at);
+    REQUIRE(at != several.npos);
+    at += part.size();
+  }
+  CHECK(at == several.size());
 }
 
 TEST_CASE("one function may serve several operators", "[kernel_model]") {
-  const auto rows =
-      declaration_rows(all_of(models({kernel("sub", "f"), kernel("__and__.Tensor", "f")})));
-  REQUIRE(rows.size() == 1);
-  CHECK(rows[0].texts.at("schemas") ==
+  CHECK(declarations(all_of(models({kernel("sub", "f"), kernel("__and__.Tensor", "f")}))) ==
         "// sub(Tensor self, Tensor other) -> Tensor\n"
-        "// __and__.Tensor(Tensor self, Tensor other) -> Tensor");
+        "// __and__.Tensor(Tensor self, Tensor other) -> Tensor\n"
+        "at::Tensor f(const at::Tensor& self, const at::Tensor& other);\n");
 }
 
 TEST_CASE("long declarations have a parameter a line", "[kernel_model]") {
-  const auto rows = declaration_rows(all_of(models({kernel("add.out", "foo::add")})));
-  CHECK(rows[0].texts.at("parameters") ==
-        "\n    const at::Tensor& self,\n    const at::Tensor& other,"
-        "\n    const at::Scalar& alpha,\n    const at::Tensor& out");
+  const std::string text = declarations(all_of(models({kernel("add.out", "foo::add")})));
+  CHECK(text.find("\nvoid add("
+                  "\n    const at::Tensor& self,\n    const at::Tensor& other,"
+                  "\n    const at::Scalar& alpha,\n    const at::Tensor& out);\n") != text.npos);
+  const Signature signature{"void", {{"int64_t", "a"}, {"double", "b"}}};
+  const std::string line = "void f(int64_t a, double b)";
+  CHECK(signature.head("f", 100 - line.size()) == line);
+  CHECK(signature.head("f", 101 - line.size()) == "void f(\n    int64_t a,\n    double b)");
 }
 
 TEST_CASE("kernels are spread over files by their names", "[kernel_model]") {

@@ -9,10 +9,7 @@
 {{/custom_headers}}
 
 // As in kernels.h, which this file leaves out: it is compiled anew for custom operators alone.
-{{#custom_declarations}}
-{{opens}}{{return_type}} {{function_name}}({{parameters}});
-{{closes}}
-{{/custom_declarations}}
+{{custom_declarations}}
 TORCH_LIBRARY_FRAGMENT({{device}}, library) {
 {{#custom}}
   library.def({{custom_schema}}, {at::Tag::pt2_compliant_tag});

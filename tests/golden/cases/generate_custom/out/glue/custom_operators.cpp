@@ -8,20 +8,24 @@
 #include <tuple>
 
 // As in kernels.h, which this file leaves out: it is compiled anew for custom operators alone.
+// kite::both(Tensor[] xs, ScalarType? dtype=None) -> (Tensor, Tensor[] rest)
 std::tuple<at::Tensor, std::vector<at::Tensor>> both(
     at::TensorList xs,
     std::optional<at::ScalarType> dtype);
 
 namespace kite {
 
+// kite::norm(Tensor x, Tensor? weight=None, *, float eps=1e-6) -> Tensor
 at::Tensor norm(const at::Tensor& x, const std::optional<at::Tensor>& weight, double eps);
 
+// kite::scale_.by(Tensor(a!) x, str mode="up", int[2] sizes=[1, -2], Scalar? s=None) -> ()
 void scale(
     at::Tensor& x,
     c10::string_view mode,
     at::IntArrayRef sizes,
     const std::optional<at::Scalar>& s);
 
+// kite::scale_.by(Tensor(a!) x, str mode="up", int[2] sizes=[1, -2], Scalar? s=None) -> ()
 void scale_meta(
     at::Tensor& x,
     c10::string_view mode,
