@@ -219,6 +219,13 @@ std::optional<std::string> read_list(const TorchInstall& torch, const Disk& disk
   return text;
 }
 
+/// On all cores; nothing when something is wrong, which `parse_list` says.
+std::optional<Catalog> parse_quickly(std::string_view text, const TorchInstall& torch) {
+  Diagnostics ignored;
+  const auto functions = read_native_functions_quickly(text);
+  return functions ? make_catalog(*functions, torch.version, ignored) : std::nullopt;
+}
+
 std::optional<Catalog> parse_list(std::string text, const TorchInstall& torch,
                                   Diagnostics& problems) {
   const std::string path = torch.operators.generic_string();
@@ -244,7 +251,9 @@ std::optional<Catalog> parse_list(std::string text, const TorchInstall& torch,
 std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
                                     Diagnostics& problems) {
   auto text = read_list(torch, disk, problems);
-  return text ? parse_list(std::move(*text), torch, problems) : std::nullopt;
+  if (!text) return std::nullopt;
+  auto catalog = parse_quickly(*text, torch);
+  return catalog ? std::move(catalog) : parse_list(std::move(*text), torch, problems);
 }
 
 std::optional<Catalog> read_catalog_for(const Description& description, const TorchInstall& torch,
@@ -261,15 +270,9 @@ std::optional<Catalog> read_catalog_for(const Description& description, const To
   for (const std::string_view name : usual_autocast_operators(description)) {
     roots.insert(OperatorName::parse(name).root());
   }
-  Diagnostics ignored;  // what is wrong with an excerpt is said of the whole list below
-  if (const auto functions = read_native_functions_quickly(excerpt(*text, roots))) {
-    auto catalog = make_catalog(*functions, torch.version, ignored);
-    const bool all =
-        catalog && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-          return catalog->find(name) != nullptr;
-        });
-    if (all) return catalog;
-  }
+  auto catalog = parse_quickly(excerpt(*text, roots), torch);
+  const auto has = [&](const std::string& name) { return catalog->find(name) != nullptr; };
+  if (catalog && std::all_of(names.begin(), names.end(), has)) return catalog;
   return parse_list(std::move(*text), torch, problems);
 }
 
