@@ -159,7 +159,7 @@ class Parser {
         const std::size_t start = at_;
         while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
         type.suffixes.push_back({Suffix::kList, std::string(text_.substr(start, at_ - start))});
-        if (!expect("]")) return false;
+        if (!take("]")) return refuse("expected `]`; a list of int is `int[]`");
       } else {
         return true;
       }
@@ -213,8 +213,10 @@ class Parser {
           return refuse("expected the name of an argument");
         }
         if (take("=") && !read_value(argument.value)) return false;
+        if (next_is(" =")) return refuse("expected `=` and a default right behind the name");
       }
       more = take(", ");
+      if (!more && take(",")) return refuse("expected a space behind the comma");
     }
     if (!star) positional = arguments.size();
     return true;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "custom_model.h"
 #include "custom_python.h"
 #include "parse_schema.h"
+#include "suggest.h"
 #include "utf8.h"
 #include "validate.h"
 #include "words.h"
@@ -55,6 +57,51 @@ std::optional<Complaint> judge_function(std::string_view target) {
     complaint = Complaint{"it names no function", "write `MODULE:FUNCTION`"};
   }
   return complaint;
+}
+
+/// The type of schemas that somebody who writes `name` has in mind.
+std::optional<std::string> meant_type(const std::string& name) {
+  static const std::vector<std::pair<std::string_view, std::string_view>> kElsewhere = {
+      {"double", "float"},
+      {"float64", "float"},
+      {"int64_t", "int"},
+      {"int64", "int"},
+      {"int32_t", "int"},
+      {"size_t", "int"},
+      {"long", "int"},
+      {"string", "str"},
+      {"string_view", "str"},
+      {"boolean", "bool"},
+      {"number", "Scalar"},
+      {"Number", "Scalar"},
+      {"dtype", "ScalarType"},
+      {"torch.dtype", "ScalarType"},
+      {"torch.Tensor", "Tensor"},
+      {"at.Tensor", "Tensor"},
+      {"TensorList", "Tensor[]"}};
+  static const std::vector<std::string> kTypes = {"Tensor", "Scalar", "SymInt",       "ScalarType",
+                                                  "Layout", "Device", "MemoryFormat", "Generator",
+                                                  "float",  "int",    "bool",         "str"};
+  for (const auto& [elsewhere, meant] : kElsewhere) {
+    if (elsewhere == name) return std::string(meant);
+  }
+  return nearest(name, kTypes);
+}
+
+/// Where a word stands first in a text; the whole text when it has escapes, and so other columns.
+Span span_of(const Text& text, std::string_view word) {
+  const auto is_word = [&](std::size_t at) {
+    const auto c = static_cast<unsigned char>(text.value[at]);
+    return std::isalnum(c) != 0 || c == '_' || c == '.';
+  };
+  Span span = text.span;
+  if (span.length != text.value.size() + 2) return span;
+  for (std::size_t at = 0; (at = text.value.find(word, at)) != std::string::npos; ++at) {
+    const std::size_t end = at + word.size();
+    if ((at > 0 && is_word(at - 1)) || (end < text.value.size() && is_word(end))) continue;
+    return {span.line, span.column + 1 + at, word.size()};
+  }
+  return span;
 }
 
 /// One line of printable ASCII; what it means the parser judges.
@@ -154,7 +201,27 @@ class CustomReader {
     return custom.schema && judge(custom);
   }
 
+  /// Says which types of the schema nobody knows; false when there is one.
+  bool judge_types(const CustomOperator& custom) {
+    std::vector<std::string> names;
+    const auto look_at = [&](const Type& type) {
+      const bool seen = std::find(names.begin(), names.end(), type.name) != names.end();
+      if (type.atom == Atom::kOther && !seen) names.push_back(type.name);
+    };
+    for (const Argument& argument : custom.schema->arguments()) look_at(argument.type);
+    for (const Return& result : custom.schema->returns()) look_at(result.type);
+    for (const std::string& name : names) {
+      Diagnostic& problem = problems_.error(
+          fmt::format("{} is not a type of schemas", in_ticks(name)), span_of(custom.text, name));
+      if (const auto meant = meant_type(name)) {
+        problem.help.push_back(fmt::format("did you mean `{}`?", *meant));
+      }
+    }
+    return names.empty();
+  }
+
   bool judge(CustomOperator& custom) {
+    if (!judge_types(custom)) return false;
     const std::string name = custom.schema->name().text();
     const std::string python = custom_python_name(*custom.schema);
     if (const std::string complaint = complaint_about_custom(*custom.schema); !complaint.empty()) {

@@ -114,12 +114,15 @@ TEST_CASE("errors point into the schema", "[schema]") {
   CHECK(complaint("add(Tensor) -> Tensor") == "10: expected a space and the name of the argument");
   CHECK(complaint("add(Tensor 2) -> Tensor") == "12: expected the name of an argument");
   CHECK(complaint("add(Tensor self, ) -> Tensor") == "17: expected a type");
-  CHECK(complaint("add(Tensor self,Tensor x) -> Tensor") == "15: expected `) -> `");
+  CHECK(complaint("add(Tensor self,Tensor x) -> Tensor") ==
+        "16: expected a space behind the comma");
   CHECK(complaint("add(Tensor self)") == "15: expected `) -> `");
+  CHECK(complaint("add(Tensor self, int n = 1) -> Tensor") ==
+        "22: expected `=` and a default right behind the name");
   CHECK(complaint("add(*) -> Tensor") == "5: expected `, ` and a keyword-only argument");
   CHECK(complaint("add(Tensor(A!) x) -> Tensor") == "11: expected an alias: a letter");
   CHECK(complaint("add(Tensor(a! x) -> Tensor") == "13: expected `)`");
-  CHECK(complaint("add(int[x] y) -> Tensor") == "8: expected `]`");
+  CHECK(complaint("add(int[x] y) -> Tensor") == "8: expected `]`; a list of int is `int[]`");
   CHECK(complaint("add(int x=) -> Tensor") == "10: expected a default");
   CHECK(complaint("add(str x='y) -> Tensor") == "10: this quote has no end");
   CHECK(complaint("add(int x) -> ") == "14: expected a type");
