@@ -22,6 +22,14 @@ std::size_t input_count(const Schema& schema) {
   return schema.arguments().size() - schema.out().size();
 }
 
+/// Arguments that are written to. `rrelu_with_noise.out` fills in its `noise` beside its result,
+/// which `rrelu_with_noise_functional` returns.
+std::size_t written_count(const Schema& schema) {
+  const auto arguments = schema.arguments();
+  return static_cast<std::size_t>(std::count_if(
+      arguments.begin(), arguments.end(), [](const Argument& one) { return one.write(); }));
+}
+
 std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
   const SchemaKind source = from.schema.kind();
   const SchemaKind target = to.schema.kind();
@@ -31,18 +39,23 @@ std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
     if (target == SchemaKind::kInplace) return Derivation::kStructuredInPlace;
     return std::nullopt;
   }
+  if (to.const_ref_for_mutable) return std::nullopt;  // `resize_`: gives its tensor another shape
   if (!needs_kernel(to) || !only_tensors(from.schema) || !only_tensors(to.schema)) {
     return std::nullopt;
   }
   if (source == SchemaKind::kFunctional && from.schema.returns()[0].alias) return std::nullopt;
   if (input_count(from.schema) != input_count(to.schema)) return std::nullopt;
-  if (source == SchemaKind::kFunctional && target == SchemaKind::kOut) {
-    return Derivation::kOutOfFunctional;
+  const std::size_t results = from.schema.returns().size();
+  if (written_count(to.schema) != results) return std::nullopt;
+  if (target == SchemaKind::kOut) {
+    const bool all = source == SchemaKind::kFunctional && to.schema.out().size() == results;
+    return all ? std::optional(Derivation::kOutOfFunctional) : std::nullopt;
   }
-  const bool one = from.schema.returns().size() == 1;
-  if (target != SchemaKind::kInplace || !one) return std::nullopt;
+  if (target != SchemaKind::kInplace || results != 1) return std::nullopt;
   if (source == SchemaKind::kFunctional) return Derivation::kInPlaceOfFunctional;
-  if (source == SchemaKind::kOut) return Derivation::kInPlaceOfOut;
+  if (source == SchemaKind::kOut && written_count(from.schema) == 1) {
+    return Derivation::kInPlaceOfOut;
+  }
   return std::nullopt;
 }
 

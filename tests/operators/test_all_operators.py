@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A description with a kernel for every operator of PyTorch generates glue that compiles."""
+"""The glue of descriptions that name every operator of PyTorch compiles."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from conftest import Compiler, Operator
 
 PARTS = 4  # each takes about 2 GB
 
 
-def test_glue_for_every_operator_compiles(
-    generate: Callable[[dict[str, str]], Path], compiler: Compiler, operators: list[Operator]
-) -> None:
-    glue = generate({one.name: f"foo::kernel_{i}" for i, one in enumerate(operators)})
+def registrations(glue: Path) -> str:
+    return "".join(path.read_text() for path in sorted(glue.glob("register_kernels_*.cpp")))
+
+
+def assert_compiles(glue: Path, compiler: Compiler) -> None:
     files = sorted(path.name for path in glue.glob("register_kernels_*.cpp"))
-    registered = "".join((glue / name).read_text() for name in files)
-    missing = [one.name for one in operators if f'library.impl("{one.name}"' not in registered]
-    assert missing == []
     # Together, so that PyTorch's headers are read a few times and not once for each file.
     parts = []
     for part in range(PARTS):
@@ -30,4 +30,45 @@ def test_glue_for_every_operator_compiles(
         done = list(pool.map(lambda name: compiler(glue, "-O0", "-fsyntax-only", name), parts))
     for one in done:
         assert one.returncode == 0, one.stderr[-4000:]
-    print(f"{len(operators)} operators in {len(files)} files")
+
+
+def test_a_kernel_for_every_operator(
+    generate: Callable[[dict[str, str]], Path], compiler: Compiler, operators: list[Operator]
+) -> None:
+    glue = generate({one.name: f"foo::kernel_{i}" for i, one in enumerate(operators)})
+    text = registrations(glue)
+    missing = [one.name for one in operators if f'library.impl("{one.name}"' not in text]
+    assert missing == []
+    assert_compiles(glue, compiler)
+
+
+def sources_of_variants(glue: Path, kernels: dict[str, str]) -> dict[str, list[str]]:
+    """The operators with a kernel that others follow from, and these."""
+    variants: dict[str, list[str]] = {}
+    source = ""
+    for name in re.findall(r'library\.impl\("([^"]+)"', registrations(glue)):
+        if name in kernels:
+            source = name
+        else:
+            variants.setdefault(source, []).append(name)
+    return variants
+
+
+# Schemas without an argument that is written to; schemas with such a keyword-only one.
+KINDS = {"functional": r"[^!]+", "out": r".*\*, .*Tensor\(\w!\).* -> .*"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_variant_that_follows(
+    kind: str,
+    generate: Callable[[dict[str, str]], Path],
+    compiler: Compiler,
+    operators: list[Operator],
+) -> None:
+    named = [one.name for one in operators if re.fullmatch(KINDS[kind], one.schema)]
+    kernels = {name: f"foo::kernel_{i}" for i, name in enumerate(named)}
+    variants = sources_of_variants(generate(kernels), kernels)
+    count = sum(map(len, variants.values()))
+    print(f"{count} variants follow from {len(variants)} of {len(kernels)} {kind} operators")
+    assert count > 400
+    assert_compiles(generate({name: kernels[name] for name in variants}), compiler)

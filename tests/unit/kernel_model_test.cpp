@@ -71,6 +71,22 @@ const char* kList = R"(
   tags: inplace_view
   dispatch:
     CompositeExplicitAutograd: transpose_
+- func: resize(Tensor self, int[] size) -> Tensor
+  dispatch:
+    Meta: resize
+- func: resize_(Tensor(a!) self, int[] size) -> Tensor(a!)
+  use_const_ref_for_mutable_tensors: True
+  dispatch:
+    CPU: resize_
+- func: rrelu(Tensor self, Tensor noise) -> (Tensor, Tensor)
+  dispatch:
+    CPU: rrelu
+- func: rrelu.out(Tensor self, Tensor(b!) noise, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU: rrelu_out
+- func: rrelu_(Tensor(a!) self, Tensor(b!) noise) -> Tensor(a!)
+  dispatch:
+    CPU: rrelu_
 - func: alias(Tensor(a) self) -> Tensor(a)
   dispatch:
     CompositeExplicitAutograd: alias
@@ -169,6 +185,12 @@ TEST_CASE("variants follow from a functional kernel unless PyTorch has them", "[
   CHECK(registered(both[1]) == Words{"logit_"});
   CHECK(registered(models({kernel("add.Tensor", "f"), kernel("add.out", "g")})[1]) ==
         Words{"add.out", "add_.Tensor"});
+}
+
+TEST_CASE("nothing follows that writes to more than the results, or resizes", "[kernel_model]") {
+  CHECK(registered(models({kernel("rrelu", "f")}).front()) == Words{"rrelu"});
+  CHECK(registered(models({kernel("rrelu.out", "f")}).front()) == Words{"rrelu.out"});
+  CHECK(registered(models({kernel("resize", "f")}).front()) == Words{"resize"});
 }
 
 TEST_CASE("a kernel's dtypes and inputs are those of the description", "[kernel_model]") {
