@@ -26,8 +26,8 @@ std::size_t input_count(const Schema& schema) {
 /// which `rrelu_with_noise_functional` returns.
 std::size_t written_count(const Schema& schema) {
   const auto arguments = schema.arguments();
-  return static_cast<std::size_t>(std::count_if(
-      arguments.begin(), arguments.end(), [](const Argument& one) { return one.write(); }));
+  return static_cast<std::size_t>(std::count_if(arguments.begin(), arguments.end(),
+                                                [](const Argument& one) { return one.write(); }));
 }
 
 std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
@@ -59,6 +59,12 @@ std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
   return std::nullopt;
 }
 
+/// Of two kernels that an operator would follow from, the one with the lower rank gives it.
+int rank(const Operator& from) {
+  if (is_structured_out(from)) return 0;
+  return from.schema.kind() == SchemaKind::kFunctional ? 1 : 2;
+}
+
 }  // namespace
 
 bool needs_kernel(const Operator& op) {
@@ -87,10 +93,18 @@ std::vector<Answer> answers(const Kernel& kernel, const std::unordered_set<std::
   const Operator& op = *catalog.find(kernel.op.value);
   std::vector<Answer> result = {
       {&op, is_structured_out(op) ? Derivation::kStructuredOut : Derivation::kNamed}};
-  for (const Operator* other : catalog.group(op)) {
-    if (other == &op) continue;
+  const std::vector<const Operator*> group = catalog.group(op);
+  const auto is_named = [&](const Operator* one) {
+    return named.contains(one->schema.name().text());
+  };
+  for (const Operator* other : group) {
+    if (other == &op || is_named(other)) continue;
     const auto how = derivation(op, *other);
-    if (how && !named.contains(other->schema.name().text())) result.push_back({other, *how});
+    const bool given = how && std::any_of(group.begin(), group.end(), [&](const Operator* one) {
+                         const bool first = std::pair(rank(*one), one) < std::pair(rank(op), &op);
+                         return first && is_named(one) && derivation(*one, *other);
+                       });
+    if (how && !given) result.push_back({other, *how});
   }
   return result;
 }

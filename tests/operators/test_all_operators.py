@@ -54,6 +54,18 @@ def sources_of_variants(glue: Path, kernels: dict[str, str]) -> dict[str, list[s
     return variants
 
 
+def test_no_operator_gets_two_kernels(
+    generate: Callable[[dict[str, str]], Path], operators: list[Operator]
+) -> None:
+    """PyTorch warns of a second one when the library is loaded."""
+    inplace = re.compile(r"\w+_(\.\w+)?|__i\w+")
+    named = [one.name for one in operators if not inplace.fullmatch(one.name)]
+    glue = generate({name: f"foo::kernel_{i}" for i, name in enumerate(named)})
+    names = re.findall(r'library\.impl\("([^"]+)"', registrations(glue))
+    assert len(names) > len(named) + 100
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
 # Schemas without an argument that is written to; schemas with such a keyword-only one.
 KINDS = {"functional": r"[^!]+", "out": r".*\*, .*Tensor\(\w!\).* -> .*"}
 
