@@ -15,6 +15,7 @@
 
 #include "cpp_types.h"
 #include "kernel_group.h"
+#include "on_all_cores.h"
 #include "suggest.h"
 
 namespace backendgen {
@@ -152,56 +153,69 @@ void warn(const Kernel& kernel, const Operator& op, const Catalog& catalog,
   }
 }
 
+/// Judges one kernel; empty when its operator has no C++ type.
+std::optional<Signature> check_kernel(const Kernel& kernel, const Catalog& catalog,
+                                      const std::unordered_set<std::string>& named,
+                                      const TorchInstall& torch, Diagnostics& problems) {
+  const std::string& name = kernel.op.value;
+  const Operator* op = catalog.find(name);
+  if (op == nullptr) {
+    report_unknown_operator(kernel.op, true, catalog, torch, problems);
+    return std::nullopt;
+  }
+  std::string unknown;
+  auto signature = kernel_signature(*op, unknown);
+  if (!signature) {
+    problems
+        .error(
+            fmt::format("`{}` cannot have a kernel: no C++ type is known for `{}`", name, unknown),
+            kernel.op.span)
+        .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
+    return std::nullopt;
+  }
+  if (kernel.inputs == Inputs::kDense) {
+    if (const std::string complaint = complaint_about_dense(*op); !complaint.empty()) {
+      problems
+          .error(fmt::format("`{}` cannot have dense inputs: {}", name, complaint), kernel.op.span)
+          .help.push_back(
+              fmt::format("write `\"{}\" = {{ function = \"{}\", inputs = \"strided\" }}`", name,
+                          kernel.function.value));
+    }
+  }
+  warn(kernel, *op, catalog, named, problems);
+  return signature;
+}
+
 }  // namespace
 
 void check_operators(const Description& description, const Catalog& catalog,
                      const TorchInstall& torch, Diagnostics& problems) {
+  constexpr std::size_t kTogether = 256;
+  const std::vector<Kernel>& kernels = description.kernels;
+  std::unordered_map<std::string_view, std::size_t> times;
+  for (const Kernel& kernel : kernels) ++times[kernel.function.value];
+  const auto shared = [&](const Kernel& kernel) { return times.at(kernel.function.value) > 1; };
+  const auto named = named_operators(description);
+  std::vector<Diagnostics> found(kernels.size());
+  std::vector<std::optional<Signature>> signatures(kernels.size());  // of functions used twice
+  on_all_cores(kernels.size(), kTogether, [&](std::size_t i) {
+    auto signature = check_kernel(kernels[i], catalog, named, torch, found[i]);
+    if (shared(kernels[i])) signatures[i] = std::move(signature);
+  });
   // Functions may be overloaded and may serve several operators, but C++ tells overloads apart by
   // their parameters alone.
-  struct Use {
-    const Kernel* kernel;
-    std::string return_type;
-  };
-  std::map<std::string, Use> uses;  // by "foo::add(parameter types)"
-  std::unordered_map<std::string_view, std::size_t> times;
-  for (const Kernel& kernel : description.kernels) ++times[kernel.function.value];
-  const auto named = named_operators(description);
-  for (const Kernel& kernel : description.kernels) {
-    const std::string& name = kernel.op.value;
-    const Operator* op = catalog.find(name);
-    if (op == nullptr) {
-      report_unknown_operator(kernel.op, true, catalog, torch, problems);
-      continue;
-    }
-    std::string unknown;
-    const auto signature = kernel_signature(*op, unknown);
-    if (!signature) {
-      problems
-          .error(fmt::format("`{}` cannot have a kernel: no C++ type is known for `{}`", name,
-                             unknown),
-                 kernel.op.span)
-          .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
-      continue;
-    }
-    if (kernel.inputs == Inputs::kDense) {
-      if (const std::string complaint = complaint_about_dense(*op); !complaint.empty()) {
-        problems
-            .error(fmt::format("`{}` cannot have dense inputs: {}", name, complaint),
-                   kernel.op.span)
-            .help.push_back(
-                fmt::format("write `\"{}\" = {{ function = \"{}\", inputs = \"strided\" }}`", name,
-                            kernel.function.value));
-      }
-    }
-    warn(kernel, *op, catalog, named, problems);
-    if (times.at(kernel.function.value) == 1) continue;
-    const std::string types = signature->type().substr(signature->return_type.size());
-    const auto [use, is_new] =
-        uses.try_emplace(kernel.function.value + types, Use{&kernel, signature->return_type});
-    if (!is_new && use->second.return_type != signature->return_type) {
-      const auto& [first, return_type] = use->second;
-      report_two_results({kernel.function, name, signature->return_type},
-                         {first->function, first->op.value, return_type}, problems);
+  std::map<std::string, std::size_t> uses;  // by "foo::add(parameter types)"
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    problems.add(found[i]);
+    if (!signatures[i]) continue;
+    const auto& [return_type, parameters] = *signatures[i];
+    const std::string types = signatures[i]->type().substr(return_type.size());
+    const std::size_t first = uses.try_emplace(kernels[i].function.value + types, i).first->second;
+    if (signatures[first]->return_type != return_type) {
+      report_two_results(
+          {kernels[i].function, kernels[i].op.value, return_type},
+          {kernels[first].function, kernels[first].op.value, signatures[first]->return_type},
+          problems);
     }
   }
 }

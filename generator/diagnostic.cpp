@@ -34,6 +34,11 @@ Diagnostic& Diagnostics::add(Severity severity, std::string message, Span span) 
   return added;
 }
 
+void Diagnostics::add(const Diagnostics& others) {
+  all_.insert(all_.end(), others.all_.begin(), others.all_.end());
+  errors_ += others.errors_;
+}
+
 std::vector<Diagnostic> Diagnostics::sorted() const {
   std::vector<Diagnostic> result = all_;
   std::stable_sort(result.begin(), result.end(), [](const Diagnostic& a, const Diagnostic& b) {

@@ -42,6 +42,9 @@ class Diagnostics {
   Diagnostic& error(std::string message, Span span = {});
   Diagnostic& warning(std::string message, Span span = {});
 
+  /// Adds all problems of `others`.
+  void add(const Diagnostics& others);
+
   bool has_errors() const { return errors_ != 0; }
   std::size_t error_count() const { return errors_; }
 

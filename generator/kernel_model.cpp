@@ -25,7 +25,7 @@ std::string identifier(const OperatorName& name) {
 }
 
 std::string dtypes_of(const Kernel& kernel) {
-  if (kernel.dtypes.empty()) return "backendkit::Dtypes::all()";
+  if (kernel.dtypes.empty()) return {};
   std::vector<std::string> types;
   for (const Text& dtype : kernel.dtypes) {
     types.push_back(fmt::format("at::ScalarType::{}", scalar_type(dtype.value)));
@@ -44,18 +44,20 @@ std::string argument_names(const Schema& schema) {
 std::string registration(const Answer& answer, const KernelModel& model) {
   std::string unknown;
   const Schema& schema = answer.op->schema;
-  const auto signature = cpp_signature(*answer.op, SymInts::kNumbers, unknown);
+  const std::string type = answer.how == Derivation::kNamed
+                               ? model.signature
+                               : cpp_signature(*answer.op, SymInts::kNumbers, unknown)->type();
   const std::string name = quote(schema.name().text());
   const std::string traits = model.op_id + "_kernel";
   const std::string order =
       fmt::format("backendkit::DeviceOf<{}>", fmt::join(device_order(schema), ", "));
   const auto structured = [&](std::string_view variant) {
     return fmt::format("backendkit::Structured<{}, backendkit::Variant::{}, {}, {}, {}>", name,
-                       variant, traits, order, signature->type());
+                       variant, traits, order, type);
   };
   const auto plain = [&](std::string_view kind) {
     return fmt::format("backendkit::{}<{}, {}, {}, {}, static_cast<{}{}>(&{})>", kind, name, traits,
-                       order, signature->type(), model.return_type,
+                       order, type, model.return_type,
                        fmt::format(" (*){}", model.signature.substr(model.return_type.size() + 1)),
                        model.function);
   };
@@ -75,8 +77,8 @@ std::string registration(const Answer& answer, const KernelModel& model) {
     case Derivation::kNamed:
       break;
   }
-  return fmt::format("backendkit::Plain<{}, {}, {}, {}, &{}>", name, traits, order,
-                     signature->type(), model.function);
+  return fmt::format("backendkit::Plain<{}, {}, {}, {}, &{}>", name, traits, order, type,
+                     model.function);
 }
 
 /// Whether an element of the result depends on one element of each input alone. A TensorIterator

@@ -34,7 +34,7 @@ struct KernelModel {
   std::string return_type;         // void
   std::string declaration;         // void add(const at::Tensor& self, …); maybe several lines
   std::string names;               // self, other, alpha, out: the operator's arguments
-  std::string dtypes;              // backendkit::Dtypes{…}
+  std::string dtypes;              // backendkit::Dtypes{…}; empty: all of them
   std::vector<std::string_view> headers;  // ATen/core/Tensor.h, …: what declares these types
   bool one_device = false;                // PyTorch wants its tensors on one device
   bool dense = false;                     // [operators] inputs

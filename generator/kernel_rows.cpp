@@ -36,6 +36,23 @@ std::uint64_t hash(std::string_view text) {
   return value;
 }
 
+/// The members of a kernel's traits that differ from those of backendkit::KernelTraits, a line
+/// each.
+std::string choices(const KernelModel& kernel) {
+  std::string text;
+  const auto choose = [&](bool differs, std::string_view member, std::string_view value) {
+    if (!differs) return;
+    text.append("\n  static constexpr ").append(member).append(" = ").append(value).append(";");
+  };
+  choose(!kernel.one_device, "bool kOneDevice", "false");
+  choose(kernel.dense, "auto kInputs", "backendkit::Inputs::kDense");
+  choose(!kernel.dtypes.empty(), "auto kDtypes", kernel.dtypes);
+  choose(kernel.error, "auto kUnsupported", "backendkit::Unsupported::kError");
+  choose(kernel.elementwise, "bool kElementwise", "true");
+  choose(kernel.has_dtype, "bool kHasDtype", "true");
+  return text;
+}
+
 }  // namespace
 
 Kernels all_of(const std::vector<KernelModel>& models) {
@@ -91,28 +108,24 @@ std::vector<Values> meta_header_rows(const Kernels& kernels) {
 }
 
 std::vector<Values> kernel_rows(const Kernels& kernels) {
-  const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
   std::vector<Values> rows;
   rows.reserve(kernels.size());
   for (const KernelModel* kernel : kernels) {
     Values& row = rows.emplace_back();
-    row.texts.reserve(16);
+    row.texts.reserve(10);
     row.texts.add("op_id", kernel->op_id);
-    row.texts.add("function", kernel->function);
     row.texts.add("names", kernel->names);
-    row.texts.add("dtypes", kernel->dtypes);
-    row.texts.add("one_device", flag(kernel->one_device));
-    row.texts.add("inputs", kernel->dense ? "kDense" : "kStrided");
-    row.texts.add("unsupported", kernel->error ? "kError" : "kFallback");
-    row.texts.add("meta_class", kernel->meta_class);
-    row.texts.add("meta_parameters", kernel->meta_parameters);
-    row.texts.add("meta_arguments", kernel->meta_arguments);
-    row.texts.add("call_arguments", kernel->call_arguments);
-    row.texts.add("precomputed", kernel->has_precomputed ? "const auto precomputed = " : "");
-    row.texts.add("outputs", fmt::format("{}", kernel->outputs));
-    row.texts.add("elementwise", flag(kernel->elementwise));
-    row.texts.add("has_dtype", flag(kernel->has_dtype));
+    row.texts.add("choices", choices(*kernel));
     row.sections.add("structured", kernel->structured());
+    if (kernel->structured()) {
+      row.texts.add("function", kernel->function);
+      row.texts.add("meta_class", kernel->meta_class);
+      row.texts.add("meta_parameters", kernel->meta_parameters);
+      row.texts.add("meta_arguments", kernel->meta_arguments);
+      row.texts.add("call_arguments", kernel->call_arguments);
+      row.texts.add("precomputed", kernel->has_precomputed ? "const auto precomputed = " : "");
+      row.texts.add("outputs", fmt::format("{}", kernel->outputs));
+    }
     std::vector<Values>& registrations = row.lists["registrations"];
     registrations.reserve(kernel->registrations.size());
     for (const RegistrationModel& one : kernel->registrations) {

@@ -20,7 +20,11 @@ namespace {
 /// libyaml's stream of events, one at a time. The current event stays valid until the next.
 class Events {
  public:
-  Events(const Source& source, Diagnostics& problems) : source_(source), problems_(problems) {
+  Events(const Source& source, Diagnostics& problems)
+      : source_(source),
+        problems_(problems),
+        ascii_(std::all_of(source.text().begin(), source.text().end(),
+                           [](char c) { return static_cast<unsigned char>(c) < 0x80; })) {
     if (yaml_parser_initialize(&parser_) == 0) {
       failed_ = true;
       problems_.error("out of memory");
@@ -84,6 +88,7 @@ class Events {
   /// which end them at more than "\n".
   std::size_t offset(std::size_t index) {
     const std::string& text = source_.text();
+    if (ascii_) return std::min(index, text.size());
     const auto within = [&] { return (text[offset_] & 0xC0) == 0x80; };
     for (; index_ < index && offset_ < text.size(); ++index_) {
       do ++offset_;
@@ -98,6 +103,7 @@ class Events {
 
   const Source& source_;
   Diagnostics& problems_;
+  const bool ascii_;  // a character is a byte
   yaml_parser_t parser_{};
   yaml_event_t event_{};
   std::size_t index_ = 0;   // of a character near the current event,
@@ -316,6 +322,7 @@ std::optional<std::vector<NativeFunction>> read_native_functions_quickly(std::st
 
 std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots) {
   constexpr std::string_view kUsual = kEntry.substr(1);
+  constexpr std::string_view kNobodyReads = "  variants: ";
   std::string kept;
   bool keep = true;
   for (std::size_t at = 0; at < text.size();) {
@@ -330,7 +337,7 @@ std::string excerpt(std::string_view text, const std::unordered_set<std::string>
         keep = !usual || roots.contains(OperatorName::parse(name).root());
       }
     }
-    if (keep) {
+    if (keep && !line.starts_with(kNobodyReads)) {
       kept += line;
     } else {
       kept += '\n';

@@ -44,8 +44,8 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
 std::optional<std::vector<NativeFunction>> read_native_functions_quickly(std::string_view text);
 
 /// The same text with every entry emptied whose operator has none of these roots
-/// (`OperatorName::root`), so that reading it is quick and lines keep their numbers. Only entries
-/// that begin as usual, "- func: name(", are emptied.
+/// (`OperatorName::root`), and the lines of a key that is not read, so that reading it is quick and
+/// lines keep their numbers. Only entries that begin as usual, "- func: name(", are emptied.
 std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots);
 
 }  // namespace backendgen

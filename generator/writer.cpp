@@ -19,12 +19,22 @@ namespace {
 
 constexpr std::string_view kBeside = ".backendgen-new";
 
-/// FNV-1a: tells an edit from an old version; it is no defence against an attacker.
+/// FNV-1a of eight bytes at a time, mixed: tells an edit from an old version; it is no defence
+/// against an attacker. The same on every machine.
 std::string hash_of(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  const auto add = [&](std::uint64_t word) {
+    hash = (hash ^ word) * 0x100000001b3;
+    hash ^= hash >> 32;
+  };
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+      word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+    }
+    add(word);
   }
+  for (const char byte : bytes) add(static_cast<unsigned char>(byte));
   return fmt::format("{:016x}", hash);
 }
 

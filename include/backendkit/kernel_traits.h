@@ -10,14 +10,7 @@
 
 #include <c10/core/ScalarType.h>
 
-// The words in which generated code says of a kernel what the description says. For each kernel it
-// defines a type with these members, its traits:
-//
-//   static constexpr const char* kArguments;   // "self, other, alpha, out", for errors
-//   static constexpr bool kOneDevice;          // PyTorch wants its tensors on one device
-//   static constexpr Inputs kInputs;           // what its tensors are like
-//   static constexpr Dtypes kDtypes;           // what it computes
-//   static constexpr Unsupported kUnsupported; // what answers for the rest
+// The words in which generated code says of a kernel what the description says.
 
 namespace backendkit {
 
@@ -72,5 +65,17 @@ enum class Inputs { kStrided, kDense };
 /// What a call does whose dtypes the kernel does not compute: what operators without a kernel do,
 /// or raise the error of PyTorch's own kernels.
 enum class Unsupported { kFallback, kError };
+
+/// What is so for most kernels. Generated code derives a type from it for each kernel, its traits,
+/// which adds `static constexpr const char* kArguments`, such as "self, other, alpha, out", for
+/// errors, and hides what is otherwise.
+struct KernelTraits {
+  static constexpr bool kOneDevice = true;  // PyTorch wants its tensors on one device
+  static constexpr Inputs kInputs = Inputs::kStrided;
+  static constexpr Dtypes kDtypes = Dtypes::all();  // what it computes
+  static constexpr Unsupported kUnsupported = Unsupported::kFallback;
+  static constexpr bool kElementwise = false;  // a result's element depends on one of each input
+  static constexpr bool kHasDtype = false;     // an argument says the dtype of the result
+};
 
 }  // namespace backendkit

@@ -18,17 +18,10 @@
 namespace {
 
 {{#kernels}}
-struct {{op_id}}_kernel {
-  static constexpr const char* kArguments = "{{names}}";
-  static constexpr bool kOneDevice = {{one_device}};
-  static constexpr auto kInputs = backendkit::Inputs::{{inputs}};
-  static constexpr auto kDtypes = {{dtypes}};
-  static constexpr auto kUnsupported = backendkit::Unsupported::{{unsupported}};
-{{#structured}}
+struct {{op_id}}_kernel : backendkit::KernelTraits {
+  static constexpr const char* kArguments = "{{names}}";{{choices}}{{#structured}}
   using Meta = at::meta::structured_{{meta_class}};
   static constexpr std::size_t kOutputs = {{outputs}};
-  static constexpr bool kElementwise = {{elementwise}};
-  static constexpr bool kHasDtype = {{has_dtype}};
 
   template <class Call>
   static void run(Call& call, {{meta_parameters}}) {
@@ -36,8 +29,7 @@ struct {{op_id}}_kernel {
     if (call.ready({{meta_arguments}})) {
       {{function}}({{call_arguments}});
     }
-  }
-{{/structured}}
+  }{{/structured}}
 };
 
 {{/kernels}}

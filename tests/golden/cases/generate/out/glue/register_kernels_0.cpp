@@ -36,16 +36,10 @@ void mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out);
 
 namespace {
 
-struct add_out_kernel {
+struct add_out_kernel : backendkit::KernelTraits {
   static constexpr const char* kArguments = "self, other, alpha, out";
-  static constexpr bool kOneDevice = true;
-  static constexpr auto kInputs = backendkit::Inputs::kStrided;
-  static constexpr auto kDtypes = backendkit::Dtypes::all();
-  static constexpr auto kUnsupported = backendkit::Unsupported::kFallback;
   using Meta = at::meta::structured_add_Tensor;
   static constexpr std::size_t kOutputs = 1;
-  static constexpr bool kElementwise = false;
-  static constexpr bool kHasDtype = false;
 
   template <class Call>
   static void run(Call& call, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
@@ -56,16 +50,10 @@ struct add_out_kernel {
   }
 };
 
-struct mm_out_kernel {
+struct mm_out_kernel : backendkit::KernelTraits {
   static constexpr const char* kArguments = "self, mat2, out";
-  static constexpr bool kOneDevice = true;
-  static constexpr auto kInputs = backendkit::Inputs::kStrided;
-  static constexpr auto kDtypes = backendkit::Dtypes::all();
-  static constexpr auto kUnsupported = backendkit::Unsupported::kFallback;
   using Meta = at::meta::structured_mm;
   static constexpr std::size_t kOutputs = 1;
-  static constexpr bool kElementwise = false;
-  static constexpr bool kHasDtype = false;
 
   template <class Call>
   static void run(Call& call, const at::Tensor& self, const at::Tensor& mat2) {
@@ -76,13 +64,8 @@ struct mm_out_kernel {
   }
 };
 
-struct empty_memory_format_kernel {
+struct empty_memory_format_kernel : backendkit::KernelTraits {
   static constexpr const char* kArguments = "size, dtype, layout, device, pin_memory, memory_format";
-  static constexpr bool kOneDevice = true;
-  static constexpr auto kInputs = backendkit::Inputs::kStrided;
-  static constexpr auto kDtypes = backendkit::Dtypes::all();
-  static constexpr auto kUnsupported = backendkit::Unsupported::kFallback;
-
 };
 
 }  // namespace

@@ -26,25 +26,14 @@ void add(
 
 namespace {
 
-struct relu_kernel {
+struct relu_kernel : backendkit::KernelTraits {
   static constexpr const char* kArguments = "self";
-  static constexpr bool kOneDevice = true;
-  static constexpr auto kInputs = backendkit::Inputs::kStrided;
-  static constexpr auto kDtypes = backendkit::Dtypes::all();
-  static constexpr auto kUnsupported = backendkit::Unsupported::kFallback;
-
 };
 
-struct add_out_kernel {
+struct add_out_kernel : backendkit::KernelTraits {
   static constexpr const char* kArguments = "self, other, alpha, out";
-  static constexpr bool kOneDevice = true;
-  static constexpr auto kInputs = backendkit::Inputs::kStrided;
-  static constexpr auto kDtypes = backendkit::Dtypes::all();
-  static constexpr auto kUnsupported = backendkit::Unsupported::kFallback;
   using Meta = at::meta::structured_add_Tensor;
   static constexpr std::size_t kOutputs = 1;
-  static constexpr bool kElementwise = false;
-  static constexpr bool kHasDtype = false;
 
   template <class Call>
   static void run(Call& call, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
