@@ -34,7 +34,8 @@ struct Answer {
 ///
 /// The out= operator of a structured group gives all variants, else the functional variant of any
 /// operator the out= and in-place ones, else an out= operator the in-place one: the first of these
-/// that has a line of its own. A functional variant does not follow from an out= one without a structured kernel: its dtype is not known.
+/// that has a line of its own. A functional variant does not follow from an out= one without a
+/// structured kernel: its dtype is not known.
 std::vector<Answer> answers(const Kernel& kernel, const std::unordered_set<std::string>& named,
                             const Catalog& catalog);
 
