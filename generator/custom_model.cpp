@@ -33,12 +33,12 @@ std::vector<KernelModel> custom_functions(const Description& description) {
   return functions;
 }
 
-void add_custom_rows(const Description& description, Values& values) {
+void add_custom_rows(const Description& description, const std::vector<KernelModel>& functions,
+                     Values& values) {
   for (const char* list : {"custom", "custom_cpu", "custom_meta", "custom_plain", "custom_writes",
                            "custom_fakes", "custom_formulas"}) {
     values.lists[list] = {};
   }
-  const std::vector<KernelModel> functions = custom_functions(description);
   values.texts["custom_declarations"] = declarations(all_of(functions));
   values.lists["custom_headers"] = header_rows(all_of(functions));
   for (const CustomOperator& custom : description.custom) {

@@ -23,7 +23,9 @@ std::vector<KernelModel> custom_functions(const Description& description);
 /// Adds the template lists of custom operators: `custom` for all of them; `custom_cpu`,
 /// `custom_meta`, `custom_fakes` and `custom_formulas` (for gradients) for those that have such a
 /// function; `custom_writes` if they write to arguments; `custom_plain` for others without a
-/// formula; `custom_declarations` and `custom_headers` as for kernels.
-void add_custom_rows(const Description& description, Values& values);
+/// formula; `custom_declarations` and `custom_headers` as for kernels. `functions` are those of
+/// `custom_functions`.
+void add_custom_rows(const Description& description, const std::vector<KernelModel>& functions,
+                     Values& values);
 
 }  // namespace backendgen

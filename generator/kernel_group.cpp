@@ -100,11 +100,12 @@ std::vector<Answer> answers(const Kernel& kernel, const std::unordered_set<std::
   for (const Operator* other : group) {
     if (other == &op || is_named(other)) continue;
     const auto how = derivation(op, *other);
-    const bool given = how && std::any_of(group.begin(), group.end(), [&](const Operator* one) {
-                         const bool first = std::pair(rank(*one), one) < std::pair(rank(op), &op);
-                         return first && is_named(one) && derivation(*one, *other);
-                       });
-    if (how && !given) result.push_back({other, *how});
+    if (!how) continue;
+    const bool given = std::any_of(group.begin(), group.end(), [&](const Operator* one) {
+      const bool first = std::pair(rank(*one), one) < std::pair(rank(op), &op);
+      return first && is_named(one) && derivation(*one, *other);
+    });
+    if (!given) result.push_back({other, *how});
   }
   return result;
 }

@@ -153,7 +153,7 @@ Values glue_values(const Description& description, const TorchInstall& torch,
   values.texts.add("kernel_declarations", declarations(functions));
   values.lists.add("kernel_headers", header_rows(functions));
   values.lists.add("kernel_operators", operator_rows(kernels));
-  add_custom_rows(description, values);
+  add_custom_rows(description, custom, values);
   return values;
 }
 

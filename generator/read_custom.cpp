@@ -88,14 +88,19 @@ std::optional<std::string> meant_type(const std::string& name) {
   return nearest(name, kTypes);
 }
 
-/// Where a word stands first in a text; the whole text when it has escapes, and so other columns.
+/// Whether a text has the columns of its source, which has no escapes then.
+bool is_literal(const Text& text) {
+  return text.span.length == text.value.size() + 2;
+}
+
+/// Where a word stands first in a text; the whole text when it is not literal.
 Span span_of(const Text& text, std::string_view word) {
   const auto is_word = [&](std::size_t at) {
     const auto c = static_cast<unsigned char>(text.value[at]);
     return std::isalnum(c) != 0 || c == '_' || c == '.';
   };
-  Span span = text.span;
-  if (span.length != text.value.size() + 2) return span;
+  const Span& span = text.span;
+  if (!is_literal(text)) return span;
   for (std::size_t at = 0; (at = text.value.find(word, at)) != std::string::npos; ++at) {
     const std::size_t end = at + word.size();
     if ((at > 0 && is_word(at - 1)) || (end < text.value.size() && is_word(end))) continue;
@@ -193,10 +198,8 @@ class CustomReader {
     place.column += skipped;
     Diagnostics found;
     custom.schema = parse_schema(std::string_view(text).substr(skipped), place, found);
-    // With escapes in it a text has other columns than its source.
-    const bool literal = custom.text.span.length == text.size() + 2;
     for (const Diagnostic& one : found.sorted()) {
-      problems_.error(one.message, literal ? one.span : custom.text.span);
+      problems_.error(one.message, is_literal(custom.text) ? one.span : custom.text.span);
     }
     return custom.schema && judge(custom);
   }

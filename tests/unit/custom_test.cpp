@@ -28,7 +28,7 @@ Named<std::string> row(const std::string& text) {
   custom.kernel.value = "foo::kernel";
   description.custom = {custom};
   Values values;
-  add_custom_rows(description, values);
+  add_custom_rows(description, custom_functions(description), values);
   REQUIRE(values.lists["custom"].size() == 1);
   return values.lists["custom"].front().texts;
 }
@@ -91,7 +91,7 @@ TEST_CASE("what custom operators are decides their lists", "[custom]") {
   custom.backward.value = "a.b:c";
   description.custom = {custom};
   Values values;
-  add_custom_rows(description, values);
+  add_custom_rows(description, custom_functions(description), values);
   CHECK(values.lists["custom_cpu"].size() == 1);
   CHECK(values.lists["custom_meta"].empty());
   CHECK(values.lists["custom_plain"].empty());
