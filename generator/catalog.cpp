@@ -256,24 +256,35 @@ std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
   return catalog ? std::move(catalog) : parse_list(std::move(*text), torch, problems);
 }
 
+std::optional<Catalog> read_catalog_ahead(const TorchInstall& torch, const Disk& disk) {
+  Diagnostics ignored;
+  const auto text = read_list(torch, disk, ignored);
+  return text ? parse_quickly(without_unread_lines(*text), torch) : std::nullopt;
+}
+
 std::optional<Catalog> read_catalog_for(const Description& description, const TorchInstall& torch,
-                                        const Disk& disk, Diagnostics& problems) {
-  auto text = read_list(torch, disk, problems);
-  if (!text) return std::nullopt;
+                                        const Disk& disk, Diagnostics& problems,
+                                        std::optional<Catalog> ahead) {
   std::vector<std::string> names;
   for (const Kernel& kernel : description.kernels) names.push_back(kernel.op.value);
   for (const auto& [policy, ops] : description.amp_lists) {
     for (const Text& op : ops) names.push_back(op.value);
   }
+  const auto has_all = [&](const std::optional<Catalog>& catalog) {
+    return catalog && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+             return catalog->find(name) != nullptr;
+           });
+  };
+  if (has_all(ahead)) return ahead;
+  auto text = read_list(torch, disk, problems);
+  if (!text) return std::nullopt;
   std::unordered_set<std::string> roots;
   for (const std::string& name : names) roots.insert(OperatorName::parse(name).root());
   for (const std::string_view name : usual_autocast_operators(description)) {
     roots.insert(OperatorName::parse(name).root());
   }
   auto catalog = parse_quickly(excerpt(*text, roots), torch);
-  const auto has = [&](const std::string& name) { return catalog->find(name) != nullptr; };
-  if (catalog && std::all_of(names.begin(), names.end(), has)) return catalog;
-  return parse_list(std::move(*text), torch, problems);
+  return has_all(catalog) ? std::move(catalog) : parse_list(std::move(*text), torch, problems);
 }
 
 }  // namespace backendgen

@@ -75,9 +75,14 @@ std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions
 std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
                                     Diagnostics& problems);
 
-/// The same, ten times faster, for the operators that a description needs: the catalog may lack
+/// The same, a little faster, and without a word on what is wrong: nothing then.
+std::optional<Catalog> read_catalog_ahead(const TorchInstall& torch, const Disk& disk);
+
+/// The operators that a description needs, ten times faster if these are few: the catalog may lack
 /// others. It has all when a name in the description is unknown, so that another can be suggested.
+/// `ahead` is what `read_catalog_ahead` gave, if it was called.
 std::optional<Catalog> read_catalog_for(const Description& description, const TorchInstall& torch,
-                                        const Disk& disk, Diagnostics& problems);
+                                        const Disk& disk, Diagnostics& problems,
+                                        std::optional<Catalog> ahead = std::nullopt);
 
 }  // namespace backendgen

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "cpp_types.h"
 #include "kernel_group.h"
 #include "on_all_cores.h"
 #include "suggest.h"
@@ -153,6 +151,12 @@ void warn(const Kernel& kernel, const Operator& op, const Catalog& catalog,
   }
 }
 
+bool same_parameters(const Signature& a, const Signature& b) {
+  return std::equal(
+      a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(),
+      [](const Parameter& one, const Parameter& other) { return one.type == other.type; });
+}
+
 /// Judges one kernel; empty when its operator has no C++ type.
 std::optional<Signature> check_kernel(const Kernel& kernel, const Catalog& catalog,
                                       const std::unordered_set<std::string>& named,
@@ -188,36 +192,38 @@ std::optional<Signature> check_kernel(const Kernel& kernel, const Catalog& catal
 
 }  // namespace
 
-void check_operators(const Description& description, const Catalog& catalog,
-                     const TorchInstall& torch, Diagnostics& problems) {
+std::vector<std::optional<Signature>> check_operators(const Description& description,
+                                                      const Catalog& catalog,
+                                                      const TorchInstall& torch,
+                                                      Diagnostics& problems) {
   constexpr std::size_t kTogether = 256;
   const std::vector<Kernel>& kernels = description.kernels;
-  std::unordered_map<std::string_view, std::size_t> times;
-  for (const Kernel& kernel : kernels) ++times[kernel.function.value];
-  const auto shared = [&](const Kernel& kernel) { return times.at(kernel.function.value) > 1; };
   const auto named = named_operators(description);
   std::vector<Diagnostics> found(kernels.size());
-  std::vector<std::optional<Signature>> signatures(kernels.size());  // of functions used twice
+  std::vector<std::optional<Signature>> signatures(kernels.size());
   on_all_cores(kernels.size(), kTogether, [&](std::size_t i) {
-    auto signature = check_kernel(kernels[i], catalog, named, torch, found[i]);
-    if (shared(kernels[i])) signatures[i] = std::move(signature);
+    signatures[i] = check_kernel(kernels[i], catalog, named, torch, found[i]);
   });
   // Functions may be overloaded and may serve several operators, but C++ tells overloads apart by
   // their parameters alone.
-  std::map<std::string, std::size_t> uses;  // by "foo::add(parameter types)"
+  std::unordered_map<std::string_view, std::vector<std::size_t>> uses;  // by "foo::add"
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     problems.add(found[i]);
     if (!signatures[i]) continue;
-    const auto& [return_type, parameters] = *signatures[i];
-    const std::string types = signatures[i]->type().substr(return_type.size());
-    const std::size_t first = uses.try_emplace(kernels[i].function.value + types, i).first->second;
-    if (signatures[first]->return_type != return_type) {
+    std::vector<std::size_t>& others = uses[kernels[i].function.value];
+    const auto same = std::find_if(others.begin(), others.end(), [&](std::size_t other) {
+      return same_parameters(*signatures[i], *signatures[other]);
+    });
+    if (same == others.end()) {
+      others.push_back(i);
+    } else if (signatures[*same]->return_type != signatures[i]->return_type) {
       report_two_results(
-          {kernels[i].function, kernels[i].op.value, return_type},
-          {kernels[first].function, kernels[first].op.value, signatures[first]->return_type},
+          {kernels[i].function, kernels[i].op.value, signatures[i]->return_type},
+          {kernels[*same].function, kernels[*same].op.value, signatures[*same]->return_type},
           problems);
     }
   }
+  return signatures;
 }
 
 }  // namespace backendgen

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "catalog.h"
+#include "cpp_types.h"
 #include "description.h"
 #include "diagnostic.h"
 #include "torch_install.h"
@@ -27,8 +30,11 @@ void report_unknown_operator(const Text& op, bool for_kernel, const Catalog& cat
 
 /// Judges [operators.kernels]: unknown operators, operators that no backend can register, C++
 /// functions that two operators want with the same parameters but another result. Warns of kernels
-/// that take away a gradient, and of variants that stay without a kernel.
-void check_operators(const Description& description, const Catalog& catalog,
-                     const TorchInstall& torch, Diagnostics& problems);
+/// that take away a gradient, and of variants that stay without a kernel. Returns the C++ types of
+/// each kernel, in the description's order; nothing for one whose operator is wrong.
+std::vector<std::optional<Signature>> check_operators(const Description& description,
+                                                      const Catalog& catalog,
+                                                      const TorchInstall& torch,
+                                                      Diagnostics& problems);
 
 }  // namespace backendgen

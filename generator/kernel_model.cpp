@@ -139,12 +139,10 @@ bool writes_to_list(const Schema& schema) {
   });
 }
 
-KernelModel make_model(const Kernel& kernel, const std::vector<Answer>& answered,
-                       const Catalog& catalog) {
+KernelModel make_model(const Kernel& kernel, const Signature& signature,
+                       const std::vector<Answer>& answered, const Catalog& catalog) {
   const Operator& op = *answered.front().op;
-  std::string unknown;
-  const auto signature = kernel_signature(op, unknown);
-  KernelModel model = model_function(kernel.function.value, *signature);
+  KernelModel model = model_function(kernel.function.value, signature);
   model.op = op.schema.name().text();
   model.op_id = identifier(op.schema.name());
   model.root = op.schema.name().root();
@@ -182,13 +180,14 @@ std::optional<std::vector<KernelModel>> model_kernels(const Description& descrip
                                                       const TorchInstall& torch,
                                                       Diagnostics& problems) {
   const std::size_t errors = problems.error_count();
-  check_operators(description, catalog, torch, problems);
+  const auto signatures = check_operators(description, catalog, torch, problems);
   if (problems.error_count() != errors) return std::nullopt;
   const auto named = named_operators(description);
   const std::vector<Kernel>& kernels = description.kernels;
   std::vector<KernelModel> models(kernels.size());
   on_all_cores(kernels.size(), 64, [&](std::size_t i) {
-    models[i] = make_model(kernels[i], answers(kernels[i], named, catalog), catalog);
+    models[i] =
+        make_model(kernels[i], *signatures[i], answers(kernels[i], named, catalog), catalog);
   });
   return models;
 }

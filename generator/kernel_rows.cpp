@@ -4,25 +4,28 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace backendgen {
 
 namespace {
 
-/// A row for each word, once, sorted.
-std::vector<Values> rows_of(std::vector<std::string_view> words, const char* name) {
+std::vector<std::string_view> sorted_once(std::vector<std::string_view> words) {
   std::sort(words.begin(), words.end());
   words.erase(std::unique(words.begin(), words.end()), words.end());
+  return words;
+}
+
+/// The template list for `header`: each once, sorted.
+std::vector<Values> rows_of(std::vector<std::string_view> headers) {
   std::vector<Values> rows;
-  rows.reserve(words.size());
-  for (const std::string_view word : words) {
-    rows.emplace_back().texts.add(name, std::string(word));
+  for (const std::string_view header : sorted_once(std::move(headers))) {
+    rows.push_back({{{"header", std::string(header)}}, {}, {}});
   }
   return rows;
 }
@@ -36,10 +39,9 @@ std::uint64_t hash(std::string_view text) {
   return value;
 }
 
-/// The members of a kernel's traits that differ from those of backendkit::KernelTraits, a line
+/// Adds the members of a kernel's traits that differ from those of backendkit::KernelTraits, a line
 /// each.
-std::string choices(const KernelModel& kernel) {
-  std::string text;
+void add_choices(const KernelModel& kernel, std::string& text) {
   const auto choose = [&](bool differs, std::string_view member, std::string_view value) {
     if (!differs) return;
     text.append("\n  static constexpr ").append(member).append(" = ").append(value).append(";");
@@ -50,7 +52,25 @@ std::string choices(const KernelModel& kernel) {
   choose(kernel.error, "auto kUnsupported", "backendkit::Unsupported::kError");
   choose(kernel.elementwise, "bool kElementwise", "true");
   choose(kernel.has_dtype, "bool kHasDtype", "true");
-  return text;
+}
+
+/// Adds what backendkit::Structured wants to know: PyTorch's meta class, how to call it and then
+/// the kernel.
+void add_structured(const KernelModel& kernel, std::string& text) {
+  fmt::format_to(std::back_inserter(text), R"(
+  using Meta = at::meta::structured_{};
+  static constexpr std::size_t kOutputs = {};
+
+  template <class Call>
+  static void run(Call& call, {}) {{
+    {}call.meta({});
+    if (call.ready({})) {{
+      {}({});
+    }}
+  }})",
+                 kernel.meta_class, kernel.outputs, kernel.meta_parameters,
+                 kernel.has_precomputed ? "const auto precomputed = " : "", kernel.meta_arguments,
+                 kernel.meta_arguments, kernel.function, kernel.call_arguments);
 }
 
 }  // namespace
@@ -96,7 +116,7 @@ std::vector<Values> header_rows(const Kernels& kernels) {
   for (const KernelModel* kernel : kernels) {
     headers.insert(headers.end(), kernel->headers.begin(), kernel->headers.end());
   }
-  return rows_of(std::move(headers), "header");
+  return rows_of(std::move(headers));
 }
 
 std::vector<Values> meta_header_rows(const Kernels& kernels) {
@@ -104,45 +124,45 @@ std::vector<Values> meta_header_rows(const Kernels& kernels) {
   for (const KernelModel* kernel : kernels) {
     if (kernel->structured()) headers.push_back(kernel->meta_header);
   }
-  return rows_of(std::move(headers), "header");
+  return rows_of(std::move(headers));
 }
 
-std::vector<Values> kernel_rows(const Kernels& kernels) {
-  std::vector<Values> rows;
-  rows.reserve(kernels.size());
+std::string kernel_structs(const Kernels& kernels) {
+  std::string text;
+  const auto add = [&](auto... parts) { (text.append(parts), ...); };
   for (const KernelModel* kernel : kernels) {
-    Values& row = rows.emplace_back();
-    row.texts.reserve(10);
-    row.texts.add("op_id", kernel->op_id);
-    row.texts.add("names", kernel->names);
-    row.texts.add("choices", choices(*kernel));
-    row.sections.add("structured", kernel->structured());
-    if (kernel->structured()) {
-      row.texts.add("function", kernel->function);
-      row.texts.add("meta_class", kernel->meta_class);
-      row.texts.add("meta_parameters", kernel->meta_parameters);
-      row.texts.add("meta_arguments", kernel->meta_arguments);
-      row.texts.add("call_arguments", kernel->call_arguments);
-      row.texts.add("precomputed", kernel->has_precomputed ? "const auto precomputed = " : "");
-      row.texts.add("outputs", fmt::format("{}", kernel->outputs));
-    }
-    std::vector<Values>& registrations = row.lists["registrations"];
-    registrations.reserve(kernel->registrations.size());
+    add(text.empty() ? "" : "\n\n", "struct ", kernel->op_id,
+        "_kernel : backendkit::KernelTraits {\n");
+    add("  static constexpr const char* kArguments = \"", kernel->names, "\";");
+    add_choices(*kernel, text);
+    if (kernel->structured()) add_structured(*kernel, text);
+    add("\n};");
+  }
+  return text;
+}
+
+std::string registration_lines(const Kernels& kernels) {
+  std::string text;
+  for (const KernelModel* kernel : kernels) {
     for (const RegistrationModel& one : kernel->registrations) {
-      Values& registration = registrations.emplace_back();
-      registration.texts.add("registered", one.op);
-      registration.texts.add("kernel", one.kernel);
+      if (!text.empty()) text += '\n';
+      text.append("  library.impl(\"").append(one.op).append("\", &");
+      text.append(one.kernel).append("::call);");
     }
   }
-  return rows;
+  return text;
 }
 
-std::vector<Values> operator_rows(const Kernels& kernels) {
+std::string operator_lines(const Kernels& kernels) {
   std::vector<std::string_view> operators;
   for (const KernelModel* kernel : kernels) {
     for (const RegistrationModel& one : kernel->registrations) operators.push_back(one.op);
   }
-  return rows_of(std::move(operators), "op");
+  std::string text;
+  for (const std::string_view op : sorted_once(std::move(operators))) {
+    text.append("    \"").append(op).append("\",\n");
+  }
+  return text;
 }
 
 std::vector<Kernels> shards(const Kernels& kernels) {

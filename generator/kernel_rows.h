@@ -25,11 +25,14 @@ std::vector<Values> header_rows(const Kernels& kernels);
 /// The template list `meta_headers`: `header`, what declares the meta functions, sorted.
 std::vector<Values> meta_header_rows(const Kernels& kernels);
 
-/// The template list `kernels`: what a kernel's traits say, and its list `registrations`.
-std::vector<Values> kernel_rows(const Kernels& kernels);
+/// A struct for each kernel, `add_out_kernel`, which has its traits; an empty line between two.
+std::string kernel_structs(const Kernels& kernels);
 
-/// The template list `kernel_operators`: `op`, every operator that kernels answer, sorted.
-std::vector<Values> operator_rows(const Kernels& kernels);
+/// A line for each operator that kernels answer, which registers its function.
+std::string registration_lines(const Kernels& kernels);
+
+/// A line for each operator that kernels answer: its name as an item of a C++ array; sorted.
+std::string operator_lines(const Kernels& kernels);
 
 /// The kernels of each file of registrations, none of them empty. An operator's variants stay
 /// together, and adding a kernel changes one file unless their number changes.

@@ -2,6 +2,7 @@
 #include "native_functions.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -265,8 +266,34 @@ bool read_entry(Events& events, std::vector<NativeFunction>& functions) {
 }
 
 constexpr std::string_view kEntry = "\n- func: ";
+/// A comment, or the text of a key that `read_value` skips; the usual ones.
+bool nobody_reads(std::string_view line) {
+  constexpr std::array<std::string_view, 4> kSkipped = {
+      "#", "  variants: ", "  python_module: ", "  device_guard: "};
+  return std::any_of(kSkipped.begin(), kSkipped.end(),
+                     [&](std::string_view begin) { return line.starts_with(begin); });
+}
+
+constexpr std::string_view kUsual = kEntry.substr(1);
 constexpr std::string_view kNameLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
+/// The text with the other lines emptied: entries of whose first line `wanted` says no, and lines
+/// that nobody reads.
+template <class Wanted>
+std::string kept_lines(std::string_view text, const Wanted& wanted) {
+  std::string kept;
+  kept.reserve(text.size());
+  bool keep = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with('-')) keep = wanted(line);
+    kept += keep && !nobody_reads(line) ? line : "\n";
+    at = end;
+  }
+  return kept;
+}
 
 }  // namespace
 
@@ -321,30 +348,17 @@ std::optional<std::vector<NativeFunction>> read_native_functions_quickly(std::st
 }
 
 std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots) {
-  constexpr std::string_view kUsual = kEntry.substr(1);
-  constexpr std::string_view kNobodyReads = "  variants: ";
-  std::string kept;
-  bool keep = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with('-')) {
-      keep = true;
-      if (line.starts_with(kUsual)) {
-        const std::string_view rest = line.substr(kUsual.size());
-        const std::string_view name = rest.substr(0, rest.find_first_not_of(kNameLetters));
-        const bool usual = rest.substr(name.size()).starts_with('(');
-        keep = !usual || roots.contains(OperatorName::parse(name).root());
-      }
-    }
-    if (keep && !line.starts_with(kNobodyReads)) {
-      kept += line;
-    } else {
-      kept += '\n';
-    }
-    at = end;
-  }
-  return kept;
+  return kept_lines(text, [&](std::string_view line) {
+    if (!line.starts_with(kUsual)) return true;
+    const std::string_view rest = line.substr(kUsual.size());
+    const std::string_view name = rest.substr(0, rest.find_first_not_of(kNameLetters));
+    const bool usual = rest.substr(name.size()).starts_with('(');
+    return !usual || roots.contains(OperatorName::parse(name).root());
+  });
+}
+
+std::string without_unread_lines(std::string_view text) {
+  return kept_lines(text, [](std::string_view) { return true; });
 }
 
 }  // namespace backendgen

@@ -44,8 +44,12 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
 std::optional<std::vector<NativeFunction>> read_native_functions_quickly(std::string_view text);
 
 /// The same text with every entry emptied whose operator has none of these roots
-/// (`OperatorName::root`), and the lines of a key that is not read, so that reading it is quick and
-/// lines keep their numbers. Only entries that begin as usual, "- func: name(", are emptied.
+/// (`OperatorName::root`), and without lines that are not read: it is quick to read, and lines keep
+/// their numbers. Only entries that begin as usual, "- func: name(", are emptied.
 std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots);
+
+/// The same text with comments and the lines of keys that are not read emptied, where these are
+/// written as usual: a tenth less to read.
+std::string without_unread_lines(std::string_view text);
 
 }  // namespace backendgen

@@ -152,7 +152,7 @@ Values glue_values(const Description& description, const TorchInstall& torch,
   values.lists.add("autocast", autocast_rows(model.autocast));
   values.texts.add("kernel_declarations", declarations(functions));
   values.lists.add("kernel_headers", header_rows(functions));
-  values.lists.add("kernel_operators", operator_rows(kernels));
+  values.texts.add("kernel_operators", operator_lines(kernels));
   add_custom_rows(description, custom, values);
   return values;
 }
@@ -162,7 +162,8 @@ Values registration_values(const Kernels& kernels) {
   values.texts.add("kernel_declarations", declarations(kernels));
   values.lists.add("kernel_headers", header_rows(kernels));
   values.lists.add("meta_headers", meta_header_rows(kernels));
-  values.lists.add("kernels", kernel_rows(kernels));
+  values.texts.add("kernel_structs", kernel_structs(kernels));
+  values.texts.add("kernel_registrations", registration_lines(kernels));
   return values;
 }
 

@@ -2,6 +2,8 @@
 #include "commands/generate.h"
 
 #include <algorithm>
+#include <functional>
+#include <future>
 
 #include <fmt/format.h>
 
@@ -22,16 +24,25 @@ namespace {
 /// The plan of the glue; reports every problem of the description and of PyTorch together.
 std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOptions& options,
                               Context& context) {
+  // A description as long as this names most operators: all are read while it is read itself.
+  constexpr std::size_t kLong = 1 << 16;
   Diagnostics problems;
+  Diagnostics of_torch;
+  const auto torch = choose_torch(options.torch, context, of_torch);
+  std::future<std::optional<Catalog>> ahead;
+  if (torch && opened.source.text().size() > kLong) {
+    ahead = std::async(std::launch::async, read_catalog_ahead, *torch, std::cref(context.disk));
+  }
   const Description description = read_partial_description(opened.source, problems);
-  const auto torch = choose_torch(options.torch, context, problems);
+  problems.add(of_torch);
   std::optional<Plan> plan;
   if (torch) {
     if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
     GlueModel model;
     const bool autocasts = !description.amp_dtypes.empty() || !description.amp_lists.empty();
     if (!description.kernels.empty() || autocasts) {
-      if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
+      if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems,
+                                                ahead.valid() ? ahead.get() : std::nullopt)) {
         auto kernels = model_kernels(description, *catalog, *torch, problems);
         if (kernels) model.kernels = std::move(*kernels);
         check_autocast(description, *catalog, *torch, problems);

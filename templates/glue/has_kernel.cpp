@@ -9,10 +9,7 @@ namespace {
 
 // Every operator that a kernel of the description answers, sorted.
 constexpr auto kOperators = std::to_array<std::string_view>({
-{{#kernel_operators}}
-    "{{op}}",
-{{/kernel_operators}}
-    "~",
+{{{kernel_operators}}}    "~",
 });
 
 }  // namespace

@@ -10,5 +10,5 @@
 // The functions that backend.toml names. Define each with exactly these types; the current device
 // is that of the arguments while one runs.
 
-{{kernel_declarations}}
+{{{kernel_declarations}}}
 {{/has_kernels}}

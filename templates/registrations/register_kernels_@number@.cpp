@@ -13,32 +13,14 @@
 
 // As in kernels.h, which is not included here so that a new kernel changes one of these files.
 
-{{kernel_declarations}}
+{{{kernel_declarations}}}
 
 namespace {
 
-{{#kernels}}
-struct {{op_id}}_kernel : backendkit::KernelTraits {
-  static constexpr const char* kArguments = "{{names}}";{{choices}}{{#structured}}
-  using Meta = at::meta::structured_{{meta_class}};
-  static constexpr std::size_t kOutputs = {{outputs}};
+{{{kernel_structs}}}
 
-  template <class Call>
-  static void run(Call& call, {{meta_parameters}}) {
-    {{precomputed}}call.meta({{meta_arguments}});
-    if (call.ready({{meta_arguments}})) {
-      {{function}}({{call_arguments}});
-    }
-  }{{/structured}}
-};
-
-{{/kernels}}
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-{{#kernels}}
-{{#registrations}}
-  library.impl("{{registered}}", &{{kernel}}::call);
-{{/registrations}}
-{{/kernels}}
+{{{kernel_registrations}}}
 }

@@ -208,11 +208,13 @@ TEST_CASE("a kernel's dtypes and inputs are those of the description", "[kernel_
   CHECK(model.dtypes == "backendkit::Dtypes{at::ScalarType::Float, at::ScalarType::Bool}");
   CHECK(model.dense);
   CHECK(model.error);
-  CHECK(kernel_rows({&model}).front().texts.at("choices") ==
+  CHECK(kernel_structs({&model}) ==
+        "struct abs_kernel : backendkit::KernelTraits {"
+        "\n  static constexpr const char* kArguments = \"self\";"
         "\n  static constexpr auto kInputs = backendkit::Inputs::kDense;"
         "\n  static constexpr auto kDtypes = backendkit::Dtypes{at::ScalarType::Float, "
         "at::ScalarType::Bool};"
-        "\n  static constexpr auto kUnsupported = backendkit::Unsupported::kError;");
+        "\n  static constexpr auto kUnsupported = backendkit::Unsupported::kError;\n};");
   // Tensors of a list that is written to are the caller's own.
   Kernel list = kernel("_foreach_zero_", "g");
   list.inputs = Inputs::kDense;

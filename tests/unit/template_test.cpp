@@ -87,6 +87,7 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
   Values values = glue_values(description, torch, {{kernel}, {{"mm", CastPolicy::kFp32, ""}}});
   const Values registered = registration_values({&kernel});
   for (const auto& [name, items] : registered.lists) values.lists[name] = items;
+  for (const auto& [name, text] : registered.texts) values.texts[name] = text;
   values.lists["torch_matrix"] = {{{{"release", "2.13.0"}}, {}, {}}};
 
   std::set<std::string> used;

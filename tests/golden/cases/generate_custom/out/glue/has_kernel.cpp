@@ -9,7 +9,6 @@ namespace {
 
 // Every operator that a kernel of the description answers, sorted.
 constexpr auto kOperators = std::to_array<std::string_view>({
-
     "~",
 });
 
