@@ -213,6 +213,7 @@ std::string Signature::head(const std::string& function, std::size_t more) const
 std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std::string& unknown) {
   const Translator translator(op, symints);
   Signature signature;
+  signature.parameters.reserve(op.schema.arguments().size());
   for (const Argument& argument : op.schema.arguments()) {
     const Type& type = argument.type;
     std::string text = translator.argument(type.atom, type.suffixes, argument.write());
@@ -349,7 +350,9 @@ std::vector<std::string_view> cpp_headers(const Signature& signature) {
       {"std::tuple<", "tuple"},
   }};
   std::vector<std::string_view> headers = {"ATen/core/Tensor.h"};
+  constexpr std::size_t kShortest = std::string_view("at::Stream").size();
   const auto add_those_of = [&](const std::string& type) {
+    if (type.size() < kShortest) return;
     for (const auto& [part, header] : kHeaders) {
       if (type.find(part) != std::string::npos) headers.push_back(header);
     }

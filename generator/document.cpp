@@ -59,12 +59,18 @@ Value convert(const Source& source, const toml::node& node) {
     value.kind = Value::Kind::kList;
     for (const toml::node& item : *list) value.items.push_back(convert(source, item));
   } else if (const auto* table = node.as_table()) {
-    for (const auto& [key, item] : *table) {
-      value.members.push_back(
-          {std::string(key.str()), span_of(source, key.source()), convert(source, item)});
+    std::vector<std::pair<Span, toml::table::const_iterator>> items;  // in file order
+    items.reserve(table->size());
+    for (auto item = table->begin(); item != table->end(); ++item) {
+      items.emplace_back(span_of(source, item->first.source()), item);
     }
-    std::sort(value.members.begin(), value.members.end(),
-              [](const Member& a, const Member& b) { return a.span < b.span; });
+    std::sort(items.begin(), items.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    value.members.reserve(items.size());
+    for (const auto& [span, item] : items) {
+      value.members.push_back(
+          {std::string(item->first.str()), span, convert(source, item->second)});
+    }
   } else {
     value.kind = node.is_integer()          ? Value::Kind::kInteger
                  : node.is_floating_point() ? Value::Kind::kFloat

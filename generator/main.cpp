@@ -49,8 +49,9 @@ int main(int argc, char** argv) {
   RealProcess process;
   Console console(std::cout, std::cerr, colour_of_terminal());
   try {
-    Context context{disk, process, console, std::filesystem::current_path(), environment};
-    return run(std::vector<std::string>(argv + 1, argv + argc), context);
+    static auto* context =
+        new Context{disk, process, console, std::filesystem::current_path(), environment};
+    return run(std::vector<std::string>(argv + 1, argv + argc), *context);
   } catch (const std::exception& error) {
     console.line(fmt::format("internal error: {}", error.what()));
     console.line(fmt::format("note: this is a fault in backendgen {}, not in your description",

@@ -311,8 +311,8 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
     return std::nullopt;
   }
   std::vector<NativeFunction> functions;
-  constexpr std::size_t kAboutAsMany = 4096;
-  functions.reserve(kAboutAsMany);
+  constexpr std::size_t kAboutAsLong = 200;  // bytes of an entry
+  functions.reserve(source.text().size() / kAboutAsLong);
   while (events.next() != YAML_SEQUENCE_END_EVENT) {
     if (events.type() == YAML_NO_EVENT || !read_entry(events, functions)) return std::nullopt;
   }
@@ -339,6 +339,9 @@ std::optional<std::vector<NativeFunction>> read_native_functions_quickly(std::st
     read[i] = read_native_functions(Source("", std::string(pieces[i])), ignored);
   });
   std::vector<NativeFunction> functions;
+  std::size_t count = 0;
+  for (const auto& piece : read) count += piece ? piece->size() : 0;
+  functions.reserve(count);
   for (auto& piece : read) {
     if (!piece) return std::nullopt;
     std::move(piece->begin(), piece->end(), std::back_inserter(functions));

@@ -197,6 +197,9 @@ class Parser {
   }
 
   bool read_arguments(std::vector<Argument>& arguments, std::size_t& positional) {
+    constexpr std::ptrdiff_t kMany = 32;
+    const auto commas = std::min(std::count(text_.begin(), text_.end(), ','), kMany);
+    arguments.reserve(static_cast<std::size_t>(commas) + 1);
     bool star = false;
     bool more = !next_is(")");
     while (more) {

@@ -113,6 +113,7 @@ void read_operators(const Value* operators, ValueReader& reader, Diagnostics& pr
     return;
   }
   KernelReader one(defaults, reader, problems);
+  result.kernels.reserve(kernels->value.members.size());
   for (const Member& member : kernels->value.members) one.read(member, result.kernels);
 }
 

@@ -33,7 +33,7 @@ std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOpt
   if (torch && opened.source.text().size() > kLong) {
     ahead = std::async(std::launch::async, read_catalog_ahead, *torch, std::cref(context.disk));
   }
-  const Description description = read_partial_description(opened.source, problems);
+  const Description& description = context.keep(read_partial_description(opened.source, problems));
   problems.add(of_torch);
   std::optional<Plan> plan;
   if (torch) {
@@ -41,15 +41,18 @@ std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOpt
     GlueModel model;
     const bool autocasts = !description.amp_dtypes.empty() || !description.amp_lists.empty();
     if (!description.kernels.empty() || autocasts) {
-      if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems,
-                                                ahead.valid() ? ahead.get() : std::nullopt)) {
+      const auto& catalog = context.keep(read_catalog_for(
+          description, *torch, context.disk, problems, ahead.valid() ? ahead.get() : std::nullopt));
+      if (catalog) {
         auto kernels = model_kernels(description, *catalog, *torch, problems);
         if (kernels) model.kernels = std::move(*kernels);
         check_autocast(description, *catalog, *torch, problems);
         model.autocast = model_autocast(description, *catalog, torch->version);
       }
     }
-    if (!problems.has_errors()) plan = plan_glue(description, *torch, model);
+    if (!problems.has_errors()) {
+      plan = plan_glue(description, *torch, context.keep(std::move(model)));
+    }
   }
   context.console.report(problems, opened.source);
   return plan;
