@@ -73,6 +73,20 @@ void add_structured(const KernelModel& kernel, std::string& text) {
                  kernel.meta_arguments, kernel.function, kernel.call_arguments);
 }
 
+/// Functions are told apart by what they are declared with; one may serve several operators.
+std::tuple<std::string_view, std::string_view, std::string_view> function_key(
+    const KernelModel& kernel) {
+  return {kernel.function_namespace, kernel.function_name,
+          std::string_view(kernel.signature).substr(kernel.return_type.size())};
+}
+
+Kernels by_function(Kernels kernels) {
+  std::stable_sort(kernels.begin(), kernels.end(), [](const KernelModel* a, const KernelModel* b) {
+    return function_key(*a) < function_key(*b);
+  });
+  return kernels;
+}
+
 }  // namespace
 
 Kernels all_of(const std::vector<KernelModel>& models) {
@@ -83,16 +97,8 @@ Kernels all_of(const std::vector<KernelModel>& models) {
 }
 
 std::string declarations(const Kernels& kernels) {
-  // Functions are told apart by what they are declared with; one may serve several operators.
-  const auto key = [](const KernelModel& kernel) {
-    return std::tuple(std::string_view(kernel.function_namespace),
-                      std::string_view(kernel.function_name),
-                      std::string_view(kernel.signature).substr(kernel.return_type.size()));
-  };
-  Kernels sorted = kernels;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const KernelModel* a, const KernelModel* b) { return key(*a) < key(*b); });
   std::string text;
+  const Kernels sorted = by_function(kernels);
   const auto close = [&](const std::string& scope) {
     if (!scope.empty()) text.append("}  // namespace ").append(scope).append("\n\n");
   };
@@ -103,11 +109,28 @@ std::string declarations(const Kernels& kernels) {
     if (i != 0 && begins) close(sorted[i - 1]->function_namespace);
     if (begins && !scope.empty()) text.append("namespace ").append(scope).append(" {\n\n");
     text.append("// ").append(kernel.schema).append("\n");
-    const bool again = i + 1 < sorted.size() && key(kernel) == key(*sorted[i + 1]);
+    const bool again =
+        i + 1 < sorted.size() && function_key(kernel) == function_key(*sorted[i + 1]);
     if (!again) text.append(kernel.declaration).append("\n\n");
   }
   if (!sorted.empty()) close(sorted.back()->function_namespace);
   if (!text.empty()) text.pop_back();
+  return text;
+}
+
+std::string short_declarations(const Kernels& kernels) {
+  std::string text;
+  const KernelModel* last = nullptr;
+  for (const KernelModel* kernel : by_function(kernels)) {
+    if (last != nullptr && function_key(*last) == function_key(*kernel)) continue;
+    last = kernel;
+    const std::string& scope = kernel->function_namespace;
+    if (!text.empty()) text += '\n';
+    if (!scope.empty()) text.append("namespace ").append(scope).append(" { ");
+    text.append(kernel->return_type).append(" ").append(kernel->function_name);
+    text.append(kernel->signature, kernel->return_type.size() + 1).append(";");
+    if (!scope.empty()) text += " }";
+  }
   return text;
 }
 

@@ -19,6 +19,9 @@ Kernels all_of(const std::vector<KernelModel>& models);
 /// operators that it serves. An empty line stands between two and behind the last.
 std::string declarations(const Kernels& kernels);
 
+/// The same functions, a line each, without comments and names of parameters.
+std::string short_declarations(const Kernels& kernels);
+
 /// The template list `kernel_headers`: `header`, each once, sorted.
 std::vector<Values> header_rows(const Kernels& kernels);
 

@@ -159,7 +159,7 @@ Values glue_values(const Description& description, const TorchInstall& torch,
 
 Values registration_values(const Kernels& kernels) {
   Values values;
-  values.texts.add("kernel_declarations", declarations(kernels));
+  values.texts.add("kernel_short_declarations", short_declarations(kernels));
   values.lists.add("kernel_headers", header_rows(kernels));
   values.lists.add("meta_headers", meta_header_rows(kernels));
   values.texts.add("kernel_structs", kernel_structs(kernels));

@@ -12,8 +12,7 @@
 {{/meta_headers}}
 
 // As in kernels.h, which is not included here so that a new kernel changes one of these files.
-
-{{{kernel_declarations}}}
+{{{kernel_short_declarations}}}
 
 namespace {
 

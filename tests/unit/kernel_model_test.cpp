@@ -296,6 +296,16 @@ TEST_CASE("functions are declared once, by namespace", "[kernel_model]") {
   CHECK(at == several.size());
 }
 
+TEST_CASE("functions are declared shortly, once", "[kernel_model]") {
+  CHECK(short_declarations({}).empty());
+  CHECK(short_declarations(all_of(models({kernel("abs", "unary")}))) ==
+        "at::Tensor unary(const at::Tensor&);");
+  CHECK(short_declarations(all_of(models({kernel("sub", "a::f"), kernel("abs", "a::b::f"),
+                                          kernel("__and__.Tensor", "a::f")}))) ==
+        "namespace a { at::Tensor f(const at::Tensor&, const at::Tensor&); }\n"
+        "namespace a::b { at::Tensor f(const at::Tensor&); }");
+}
+
 TEST_CASE("one function may serve several operators", "[kernel_model]") {
   CHECK(declarations(all_of(models({kernel("sub", "f"), kernel("__and__.Tensor", "f")}))) ==
         "// sub(Tensor self, Tensor other) -> Tensor\n"

@@ -72,6 +72,8 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
   kernel.function = "foo::add";
   kernel.function_namespace = "foo";
   kernel.function_name = "add";
+  kernel.signature = "void ()";
+  kernel.return_type = "void";
   kernel.headers = {"ATen/core/Tensor.h"};
   kernel.meta_class = "add_Tensor";
   kernel.registrations = {{"add.out", "Kernel"}};

@@ -9,30 +9,9 @@
 #include <ATen/ops/mm_meta.h>
 
 // As in kernels.h, which is not included here so that a new kernel changes one of these files.
-
-namespace kite {
-
-// add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
-void add(
-    const at::Tensor& self,
-    const at::Tensor& other,
-    const at::Scalar& alpha,
-    const at::Tensor& out);
-
-// empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
-at::Tensor empty(
-    at::IntArrayRef size,
-    std::optional<at::ScalarType> dtype,
-    std::optional<at::Layout> layout,
-    std::optional<at::Device> device,
-    std::optional<bool> pin_memory,
-    std::optional<at::MemoryFormat> memory_format);
-
-// mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)
-void mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out);
-
-}  // namespace kite
-
+namespace kite { void add(const at::Tensor&, const at::Tensor&, const at::Scalar&, const at::Tensor&); }
+namespace kite { at::Tensor empty(at::IntArrayRef, std::optional<at::ScalarType>, std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat>); }
+namespace kite { void mm(const at::Tensor&, const at::Tensor&, const at::Tensor&); }
 
 namespace {
 

@@ -8,21 +8,8 @@
 #include <ATen/ops/add_meta.h>
 
 // As in kernels.h, which is not included here so that a new kernel changes one of these files.
-
-// relu(Tensor self) -> Tensor
-at::Tensor relu(const at::Tensor& self);
-
-namespace kite {
-
-// add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
-void add(
-    const at::Tensor& self,
-    const at::Tensor& other,
-    const at::Scalar& alpha,
-    const at::Tensor& out);
-
-}  // namespace kite
-
+at::Tensor relu(const at::Tensor&);
+namespace kite { void add(const at::Tensor&, const at::Tensor&, const at::Scalar&, const at::Tensor&); }
 
 namespace {
 
