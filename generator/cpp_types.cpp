@@ -350,9 +350,7 @@ std::vector<std::string_view> cpp_headers(const Signature& signature) {
       {"std::tuple<", "tuple"},
   }};
   std::vector<std::string_view> headers = {"ATen/core/Tensor.h"};
-  constexpr std::size_t kShortest = std::string_view("at::Stream").size();
   const auto add_those_of = [&](const std::string& type) {
-    if (type.size() < kShortest) return;
     for (const auto& [part, header] : kHeaders) {
       if (type.find(part) != std::string::npos) headers.push_back(header);
     }

@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include "check_operators.h"
-#include "kernel_group.h"
 #include "quote.h"
 #include "template.h"
 #include "validate.h"
@@ -65,15 +64,12 @@ const TemplateFile& stub_template() {
   return *found;
 }
 
-Values stub_values(const Kernel& kernel, const Operator& op) {
-  std::string unknown;
-  const auto signature = kernel_signature(op, unknown);
-  if (!signature) throw InternalError(fmt::format("no C++ type for {}", unknown));
+Values stub_values(const Kernel& kernel, const Operator& op, const Signature& signature) {
   const std::string& function = kernel.function.value;
   return {{{"op_quoted", quote(kernel.op.value)},
            {"function_quoted", quote(function)},
            {"schema", "aten::" + op.schema.text()},
-           {"head", signature->head(function, 2)},
+           {"head", signature.head(function, 2)},
            {"message_quoted",
             quote(fmt::format("{} (aten::{}) is not written yet", function, kernel.op.value))}},
           {},
@@ -106,18 +102,19 @@ std::optional<std::string> kernel_stubs(const std::string& operators,
     taken.push_back(wanted.kernels.back());
   }
   if (wanted.kernels.empty()) problems.error("`--stub` names no operator");
-  check_operators(wanted, catalog, torch, problems);
+  const auto signatures = check_operators(wanted, catalog, torch, problems);
   if (problems.error_count() != errors) return std::nullopt;
   Values values;
   auto& rows = values.lists["kernels"];
-  for (const Kernel& kernel : wanted.kernels) {
+  for (std::size_t i = 0; i < wanted.kernels.size(); ++i) {
+    const Kernel& kernel = wanted.kernels[i];
     const Operator& op = *catalog.find(kernel.op.value);
     if (!op.delegate.empty()) {
       problems
           .warning(fmt::format("a kernel for `{}` gives `{}` too", op.delegate, kernel.op.value))
           .help.push_back(fmt::format("`backendgen ops --stub {}`", op.delegate));
     }
-    rows.push_back(stub_values(kernel, op));
+    rows.push_back(stub_values(kernel, op, *signatures[i]));
   }
   return fill(stub_template(), values);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -47,8 +46,6 @@ class Named {
 
   /// Adds a value whose name is new.
   void add(std::string_view name, Value value) { items_.emplace_back(name, std::move(value)); }
-
-  void reserve(std::size_t count) { items_.reserve(count); }
 
  private:
   std::vector<Item> items_;

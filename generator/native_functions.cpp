@@ -266,6 +266,10 @@ bool read_entry(Events& events, std::vector<NativeFunction>& functions) {
 }
 
 constexpr std::string_view kEntry = "\n- func: ";
+constexpr std::string_view kUsual = kEntry.substr(1);
+constexpr std::string_view kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
 /// A comment, or the text of a key that `read_value` skips; the usual ones.
 bool nobody_reads(std::string_view line) {
   constexpr std::array<std::string_view, 4> kSkipped = {
@@ -273,10 +277,6 @@ bool nobody_reads(std::string_view line) {
   return std::any_of(kSkipped.begin(), kSkipped.end(),
                      [&](std::string_view begin) { return line.starts_with(begin); });
 }
-
-constexpr std::string_view kUsual = kEntry.substr(1);
-constexpr std::string_view kNameLetters =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
 
 /// The text with the other lines emptied: entries of whose first line `wanted` says no, and lines
 /// that nobody reads.
