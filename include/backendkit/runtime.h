@@ -9,8 +9,18 @@ namespace backendkit {
 /// Which way `Runtime::copy` goes. Both ends of a copy on the device are on the same device.
 enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
 
-/// A stream of the vendor's driver, as it is passed through PyTorch; null is the default stream.
+/// A stream of the vendor's driver, as it is passed through PyTorch; null is the default stream of
+/// a device. Work of one stream is done in order, that of two at the same time.
 using StreamHandle = void*;
+
+/// An event of the vendor's driver: a point in the work of a stream.
+using EventHandle = void*;
+
+/// The memory of a device in bytes, all processes together.
+struct MemoryInfo {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
 
 // The required functions of a vendor's Runtime, one concept each. All are static. Devices are
 // numbered from 0; every function but `device_count` may throw, and what it throws becomes the
@@ -50,7 +60,7 @@ concept HasDeallocate = requires(void* pointer, std::size_t bytes, int device) {
 
 /// `void copy(void* dst, const void* src, std::size_t bytes, backendkit::CopyKind kind,
 /// backendkit::StreamHandle stream)`: copies, in order with the work of the stream on the current
-/// device. On the default stream the copy is done when it returns.
+/// device. The copy is done when it returns, unless the Runtime has streams (see `HasStreams`).
 template <class Runtime>
 concept HasCopy = requires(void* dst, const void* src, std::size_t bytes, CopyKind kind,
                            StreamHandle stream) {
@@ -77,6 +87,154 @@ constexpr bool host_accessible() {
   }
 }
 
+// Functions that a Runtime may have. Those of a group unlock a feature together; without them the
+// feature raises a NotImplementedError that names the missing function. A function that is there
+// with another signature does not compile.
+
+/// `backendkit::StreamHandle create_stream(int device, int priority)`: a new stream of a device; a
+/// lower number is a higher priority, 0 the usual one. Streams live as long as the process.
+template <class Runtime>
+concept HasCreateStream = requires(int device, int priority) {
+  { Runtime::create_stream(device, priority) } -> std::same_as<StreamHandle>;
+};
+
+/// `void synchronize_stream(backendkit::StreamHandle stream, int device)`: waits until the work of
+/// a stream is done, the default one's too.
+template <class Runtime>
+concept HasSynchronizeStream = requires(StreamHandle stream, int device) {
+  { Runtime::synchronize_stream(stream, device) } -> std::same_as<void>;
+};
+
+/// `bool query_stream(backendkit::StreamHandle stream, int device)`: whether the work of a stream
+/// is done.
+template <class Runtime>
+concept HasQueryStream = requires(StreamHandle stream, int device) {
+  { Runtime::query_stream(stream, device) } -> std::same_as<bool>;
+};
+
+/// Streams: `torch.Stream`, and work that goes on after the call that asked for it has returned, on
+/// any stream: the three functions above. `copy` may then return early too; what the host reads or
+/// writes is waited for with `synchronize_stream`.
+template <class Runtime>
+concept HasStreams =
+    HasCreateStream<Runtime> && HasSynchronizeStream<Runtime> && HasQueryStream<Runtime>;
+
+/// `backendkit::EventHandle create_event(int device, bool timing)`: a new event, which is done as
+/// long as it was not recorded; `timing` when its time will be asked for.
+template <class Runtime>
+concept HasCreateEvent = requires(int device, bool timing) {
+  { Runtime::create_event(device, timing) } -> std::same_as<EventHandle>;
+};
+
+/// `void destroy_event(backendkit::EventHandle event, int device)`: frees an event; what waits for
+/// it goes on to. Does not throw.
+template <class Runtime>
+concept HasDestroyEvent = requires(EventHandle event, int device) {
+  { Runtime::destroy_event(event, device) } -> std::same_as<void>;
+};
+
+/// `void record_event(backendkit::EventHandle event, backendkit::StreamHandle stream, int device)`:
+/// the event is done when the work is that the stream has now. May be called again.
+template <class Runtime>
+concept HasRecordEvent = requires(EventHandle event, StreamHandle stream, int device) {
+  { Runtime::record_event(event, stream, device) } -> std::same_as<void>;
+};
+
+/// `void wait_event(backendkit::StreamHandle stream, backendkit::EventHandle event, int device)`:
+/// work that the stream, one of the device, gets later begins after the event, as it was recorded
+/// last, is done. The event may be another device's. Does not wait itself.
+template <class Runtime>
+concept HasWaitEvent = requires(StreamHandle stream, EventHandle event, int device) {
+  { Runtime::wait_event(stream, event, device) } -> std::same_as<void>;
+};
+
+/// `bool query_event(backendkit::EventHandle event, int device)`: whether an event is done.
+template <class Runtime>
+concept HasQueryEvent = requires(EventHandle event, int device) {
+  { Runtime::query_event(event, device) } -> std::same_as<bool>;
+};
+
+/// `void synchronize_event(backendkit::EventHandle event, int device)`: waits until an event is
+/// done.
+template <class Runtime>
+concept HasSynchronizeEvent = requires(EventHandle event, int device) {
+  { Runtime::synchronize_event(event, device) } -> std::same_as<void>;
+};
+
+/// Events: `torch.Event`, `wait_stream`, and memory that several streams use: the six functions
+/// above.
+template <class Runtime>
+concept HasEvents =
+    HasCreateEvent<Runtime> && HasDestroyEvent<Runtime> && HasRecordEvent<Runtime> &&
+    HasWaitEvent<Runtime> && HasQueryEvent<Runtime> && HasSynchronizeEvent<Runtime>;
+
+/// `double elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int device)`:
+/// milliseconds between two events with timing, both done. Unlocks `torch.Event.elapsed_time`.
+template <class Runtime>
+concept HasElapsedMs = requires(EventHandle start, EventHandle end, int device) {
+  { Runtime::elapsed_ms(start, end, device) } -> std::same_as<double>;
+};
+
+/// `backendkit::MemoryInfo memory_info(int device)`: what is free and what there is. Unlocks
+/// `mem_get_info`, and the figures in the error of a device that is out of memory.
+template <class Runtime>
+concept HasMemoryInfo = requires(int device) {
+  { Runtime::memory_info(device) } -> std::same_as<MemoryInfo>;
+};
+
+// Whether a Runtime has a function of that name, whatever its signature.
+#define BACKENDKIT_RUNTIME_HAS(function) (requires { &Runtime::function; })
+
+/// Fails to compile, with the signature that is expected, for a Runtime with a function of another
+/// one, and for a group that is not whole.
+template <class Runtime>
+constexpr bool check_optional_functions() {
+#define BACKENDKIT_CHECK_OPTIONAL(concept_, function, signature)        \
+  static_assert(!BACKENDKIT_RUNTIME_HAS(function) || concept_<Runtime>, \
+                "Runtime::" #function " must be: static " signature)
+  BACKENDKIT_CHECK_OPTIONAL(HasCreateStream, create_stream,
+                            "backendkit::StreamHandle create_stream(int device, int priority)");
+  BACKENDKIT_CHECK_OPTIONAL(HasSynchronizeStream, synchronize_stream,
+                            "void synchronize_stream(backendkit::StreamHandle stream, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasQueryStream, query_stream,
+                            "bool query_stream(backendkit::StreamHandle stream, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasCreateEvent, create_event,
+                            "backendkit::EventHandle create_event(int device, bool timing)");
+  BACKENDKIT_CHECK_OPTIONAL(HasDestroyEvent, destroy_event,
+                            "void destroy_event(backendkit::EventHandle event, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasRecordEvent, record_event,
+                            "void record_event(backendkit::EventHandle event, "
+                            "backendkit::StreamHandle stream, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasWaitEvent, wait_event,
+                            "void wait_event(backendkit::StreamHandle stream, "
+                            "backendkit::EventHandle event, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasQueryEvent, query_event,
+                            "bool query_event(backendkit::EventHandle event, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasSynchronizeEvent, synchronize_event,
+                            "void synchronize_event(backendkit::EventHandle event, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasElapsedMs, elapsed_ms,
+                            "double elapsed_ms(backendkit::EventHandle start, "
+                            "backendkit::EventHandle end, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasMemoryInfo, memory_info,
+                            "backendkit::MemoryInfo memory_info(int device)");
+#undef BACKENDKIT_CHECK_OPTIONAL
+  constexpr bool any_stream =
+      HasCreateStream<Runtime> || HasSynchronizeStream<Runtime> || HasQueryStream<Runtime>;
+  static_assert(!any_stream || HasStreams<Runtime>,
+                "a Runtime with streams has create_stream, synchronize_stream and query_stream");
+  constexpr bool any_event = HasCreateEvent<Runtime> || HasDestroyEvent<Runtime> ||
+                             HasRecordEvent<Runtime> || HasWaitEvent<Runtime> ||
+                             HasQueryEvent<Runtime> || HasSynchronizeEvent<Runtime>;
+  static_assert(!any_event || HasEvents<Runtime>,
+                "a Runtime with events has create_event, destroy_event, record_event, wait_event, "
+                "query_event and synchronize_event");
+  static_assert(!HasElapsedMs<Runtime> || HasEvents<Runtime>,
+                "a Runtime with elapsed_ms has events: create_event and the others");
+  return true;
+}
+
+#undef BACKENDKIT_RUNTIME_HAS
+
 /// Fails to compile, with the signature that is expected, for a Runtime without a required
 /// function.
 template <class Runtime>
@@ -93,7 +251,7 @@ constexpr bool check_runtime() {
                 "Runtime needs: static void copy(void* dst, const void* src, std::size_t bytes, "
                 "backendkit::CopyKind kind, backendkit::StreamHandle stream)");
   static_assert(HasSynchronize<Runtime>, "Runtime needs: static void synchronize(int device)");
-  return true;
+  return check_optional_functions<Runtime>();
 }
 
 }  // namespace backendkit
