@@ -10,6 +10,7 @@
 #include <c10/core/Allocator.h>
 
 #include <backendkit/device.h>
+#include <backendkit/stream.h>
 
 namespace backendkit {
 
@@ -37,7 +38,9 @@ class Allocator final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
 
   void copy_data(void* dst, const void* src, std::size_t bytes) const override {
-    if (bytes != 0) Runtime::copy(dst, src, bytes, CopyKind::kDeviceToDevice, nullptr);
+    if (bytes == 0) return;
+    const c10::DeviceIndex device = Devices<Runtime>::current();
+    Runtime::copy(dst, src, bytes, CopyKind::kDeviceToDevice, current_stream<Runtime>(device));
   }
 
   static Allocator& instance() {
@@ -57,9 +60,18 @@ class Allocator final : public c10::Allocator {
     const auto* block = static_cast<Block*>(context);
     // In a forked child the driver that gave the block is not there.
     if (!Devices<Runtime>::forked()) {
+      if constexpr (HasStreams<Runtime>) finish(block->device);
       Runtime::deallocate(block->pointer, block->bytes, block->device);
     }
     delete block;
+  }
+
+  /// Waits for the work that may use a block which is about to go.
+  static void finish(int device) noexcept {
+    try {
+      Runtime::synchronize(device);
+    } catch (...) {  // the driver says so again at its next call
+    }
   }
 
   [[noreturn]] static void out_of_memory(std::size_t bytes, int device) {
@@ -80,5 +92,16 @@ class Allocator final : public c10::Allocator {
     return text;
   }
 };
+
+/// Tells the allocator that a stream uses a block: the block's memory serves others only when the
+/// work is done that the stream has when the block is freed. For an allocator without such a
+/// function, which waits for the whole device before it frees, there is nothing to tell.
+template <class Runtime>
+void record_stream([[maybe_unused]] const c10::DataPtr& block, [[maybe_unused]] c10::StreamId id,
+                   [[maybe_unused]] c10::DeviceIndex device) {
+  if constexpr (requires { Allocator<Runtime>::instance().record_stream(block, id, device); }) {
+    Allocator<Runtime>::instance().record_stream(block, id, device);
+  }
+}
 
 }  // namespace backendkit

@@ -7,9 +7,8 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/quantized/QTensorImpl.h>
-#include <c10/core/DeviceGuard.h>
 
-#include <backendkit/device.h>
+#include <backendkit/transfers.h>
 
 namespace backendkit {
 
@@ -34,14 +33,17 @@ class Copier {
   }
 
   /// aten::_copy_from(self, dst): the kernel that PyTorch's copy_, to and clone end in.
-  static at::Tensor copy(const at::Tensor& self, const at::Tensor& dst, bool) {
+  /// Within one device it goes on the current stream and may be under way when this returns; where
+  /// the host takes part it is done.
+  static at::Tensor copy(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
     TORCH_CHECK(self.defined() && dst.defined(), "copy_: a tensor is undefined");
     at::assert_no_internal_overlap(dst);
     const at::Tensor src = self.sizes() == dst.sizes() ? self : self.expand(dst.sizes());
     if (dst.numel() == 0 || same_view(src, dst)) return dst;
     at::assert_no_partial_overlap(dst, self);
     if (bytes_can_go(src, dst)) {
-      move(dst.mutable_data_ptr(), dst.device(), src.const_data_ptr(), src.device(), dst.nbytes());
+      move(dst.mutable_data_ptr(), dst.device(), src.const_data_ptr(), src.device(), dst.nbytes(),
+           non_blocking);
     } else {
       through_host(src, dst);
     }
@@ -78,9 +80,10 @@ class Copier {
            dst.is_non_overlapping_and_dense() && src.strides() == dst.strides();
   }
 
-  /// Copies bytes from any device to any device, through the host where they differ.
-  static void move(void* dst, c10::Device to, const void* src, c10::Device from,
-                   std::size_t bytes) {
+  /// Copies bytes from any device to any device, through the host where they differ. Memory of the
+  /// host that is not pinned is the caller's again when this returns, `non_blocking` or not.
+  static void move(void* dst, c10::Device to, const void* src, c10::Device from, std::size_t bytes,
+                   [[maybe_unused]] bool non_blocking = false) {
     const bool to_device = to.type() == kDeviceType;
     const bool from_device = from.type() == kDeviceType;
     if (to_device && from_device && to != from) {
@@ -89,12 +92,12 @@ class Copier {
       move(dst, to, host.get(), c10::Device(c10::kCPU), bytes);
       return;
     }
-    const c10::DeviceGuard guard(to_device ? to : from);
-    Devices<Runtime>::use();
     const CopyKind kind = !to_device     ? CopyKind::kDeviceToHost
                           : !from_device ? CopyKind::kHostToDevice
                                          : CopyKind::kDeviceToDevice;
-    Runtime::copy(dst, src, bytes, kind, nullptr);
+    Transfers<Runtime> transfers;
+    transfers.begin(dst, src, bytes, kind, (to_device ? to : from).index());
+    transfers.finish();
   }
 
   /// The bytes from a tensor's first element to the end of its last. Strides are never negative.

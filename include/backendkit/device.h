@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
+#include <string>
 
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
@@ -16,6 +18,13 @@
 namespace backendkit {
 
 constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
+
+/// Raises NotImplementedError for a feature whose function a Runtime may have and this one lacks.
+[[noreturn]] inline void missing(const char* feature, const char* function) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "this backend has no ", feature,
+                              ": its Runtime does not implement `", function, "`");
+  std::abort();
+}
 
 /// The devices of a Runtime, as PyTorch counts them, with PyTorch's errors for an index out of
 /// range. Nothing here touches the driver before a device is used.

@@ -4,12 +4,17 @@
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <backendkit/allocator.h>
 #include <backendkit/device.h>
+#include <backendkit/event.h>
+#include <backendkit/stream.h>
 
 namespace backendkit {
 
-/// c10::impl::DeviceGuardImplInterface for a Runtime of the required functions: devices, and one
-/// stream for each, the default one, on which work is done when a call returns.
+/// c10::impl::DeviceGuardImplInterface for a Runtime: devices, streams and events. A Runtime
+/// without streams has one for each device, the default one, on which work is done when a call
+/// returns, so that events need nothing from it. Functions without `override` are not virtual in
+/// every release; see torch_version.h.
 template <class Runtime>
 class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -33,53 +38,80 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override { return Devices<Runtime>::count(); }
 
   c10::Stream getStream(c10::Device device) const noexcept override {
-    return getDefaultStream(device);
+    const c10::DeviceIndex index = index_of(device);
+    return stream(index, Streams<Runtime>::current(index));
   }
 
   c10::Stream getDefaultStream(c10::Device device) const noexcept override {
-    const c10::DeviceIndex index =
-        device.has_index() ? device.index() : Devices<Runtime>::current();
-    return c10::Stream(c10::Stream::DEFAULT, c10::Device(kDeviceType, index));
+    return stream(index_of(device), Streams<Runtime>::kDefault);
   }
 
-  c10::Stream getNewStream(c10::Device, int) const override { missing("create_stream"); }
-
-  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
-    missing("create_stream");
+  c10::Stream getNewStream(c10::Device device, int priority) const override {
+    const c10::DeviceIndex index = index_of(device);
+    return stream(index, Streams<Runtime>::next(index, priority));
   }
 
-  /// There is no other stream to exchange it for.
-  c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
-    return getDefaultStream(stream.device());
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority) const override {
+    return getNewStream(device, high_priority ? -1 : 0);
   }
 
-  /// The default stream has no work left when a call returns.
-  bool queryStream(const c10::Stream&) const override { return true; }
+  c10::Stream exchangeStream(c10::Stream next) const noexcept override {
+    const c10::DeviceIndex index = index_of(next.device());
+    return stream(index, Streams<Runtime>::exchange(index, next.id()));
+  }
+
+  void* getStreamNativeHandle(const c10::Stream stream) const {
+    return Streams<Runtime>::handle(index_of(stream.device()), stream.id());
+  }
+
+  bool queryStream(const c10::Stream& stream) const override {
+    return Streams<Runtime>::query(index_of(stream.device()), stream.id());
+  }
 
   void synchronizeStream(const c10::Stream& stream) const override {
-    Devices<Runtime>::synchronize(stream.device_index());
+    Streams<Runtime>::synchronize(index_of(stream.device()), stream.id());
   }
 
   void synchronizeDevice(const c10::DeviceIndex index) const {
     Devices<Runtime>::synchronize(index);
   }
 
-  // What an event would wait for is done when it is recorded.
-  void record(void**, const c10::Stream&, const c10::DeviceIndex,
-              const c10::EventFlag) const override {}
-  void block(void*, const c10::Stream&) const override {}
-  bool queryEvent(void*) const override { return true; }
-  void synchronizeEvent(void*) const override {}
+  bool isStreamCapturing(const c10::Stream&) const { return false; }
 
-  double elapsedTime(void*, void*, const c10::DeviceIndex) const override { missing("elapsed_ms"); }
+  void recordDataPtrOnStream(const c10::DataPtr& block, const c10::Stream& stream) const override {
+    record_stream<Runtime>(block, stream.id(), index_of(stream.device()));
+  }
+
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
+              const c10::EventFlag flag) const override {
+    Events<Runtime>::record(event, index_of(stream.device()), stream.id(),
+                            flag == c10::EventFlag::BACKEND_DEFAULT);
+  }
+
+  void block(void* event, const c10::Stream& stream) const override {
+    Events<Runtime>::block(event, index_of(stream.device()), stream.id());
+  }
+
+  bool queryEvent(void* event) const override { return Events<Runtime>::query(event); }
+
+  void synchronizeEvent(void* event) const override { Events<Runtime>::synchronize(event); }
+
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
+    Events<Runtime>::destroy(event);
+  }
+
+  double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override {
+    return Events<Runtime>::elapsed_ms(start, end);
+  }
 
  private:
-  [[noreturn]] static void missing(const char* function) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false,
-                                "this backend has no streams and no timing: its Runtime does "
-                                "not implement `",
-                                function, "`");
-    std::abort();
+  static c10::Stream stream(c10::DeviceIndex index, c10::StreamId id) {
+    return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index), id);
+  }
+
+  /// The index of a device that may have none, which means the current one.
+  static c10::DeviceIndex index_of(c10::Device device) {
+    return device.has_index() ? device.index() : Devices<Runtime>::current();
   }
 };
 

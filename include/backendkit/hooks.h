@@ -13,10 +13,15 @@ namespace backendkit {
 template <class Runtime>
 void resize_storage(c10::StorageImpl* storage, std::size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
-  const c10::DeviceIndex before = Devices<Runtime>::exchange(storage->device().index());
+  const c10::DeviceIndex device = storage->device().index();
+  const c10::DeviceIndex before = Devices<Runtime>::exchange(device);
   c10::DataPtr fresh = Allocator<Runtime>::instance().allocate(bytes);
   const std::size_t kept = std::min(bytes, storage->nbytes());
-  if (kept != 0) Allocator<Runtime>::instance().copy_data(fresh.get(), storage->data(), kept);
+  if (kept != 0) {
+    Allocator<Runtime>::instance().copy_data(fresh.get(), storage->data(), kept);
+    // The old block may be that of another stream, which must not reuse it before it is copied.
+    record_stream<Runtime>(storage->data_ptr(), Streams<Runtime>::current(device), device);
+  }
   storage->set_data_ptr_noswap(std::move(fresh));
   storage->set_nbytes(bytes);
   Devices<Runtime>::set(before);
@@ -59,10 +64,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool isPinnedPtr(const void*) const override { return false; }
 
   c10::Allocator* getPinnedMemoryAllocator() const override {
-    TORCH_CHECK_NOT_IMPLEMENTED(false,
-                                "this backend has no pinned memory: its Runtime does not "
-                                "implement `allocate_host`");
-    return nullptr;
+    missing("pinned memory", "allocate_host");
   }
 
   at::Device getDeviceFromPtr(void*) const override {

@@ -8,6 +8,7 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <backendkit/allocator.h>
+#include <backendkit/stream.h>
 
 namespace backendkit {
 
@@ -24,7 +25,12 @@ class HostAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     if (!lending_ || bytes == 0) return base_->allocate(bytes);
     try {
-      return lend(Device::instance().allocate(bytes));
+      c10::DataPtr block = Device::instance().allocate(bytes);
+      // Work of the device may still use what the allocator gives out in the order of streams.
+      if constexpr (HasStreams<Runtime>) {
+        Streams<Runtime>::synchronize_current(block.device().index());
+      }
+      return lend(std::move(block));
     } catch (const c10::OutOfMemoryError&) {
       return base_->allocate(bytes);
     }

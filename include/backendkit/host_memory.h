@@ -12,9 +12,9 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
 
-#include <backendkit/device.h>
 #include <backendkit/hooks.h>
 #include <backendkit/host_allocator.h>
+#include <backendkit/transfers.h>
 
 namespace backendkit {
 
@@ -79,11 +79,12 @@ class HostMemory {
 
   /// Makes the host's side of the storages noted.
   void bring() {
-    if constexpr (kShared) Devices<Runtime>::synchronize(device_.index());
+    if constexpr (kShared) Streams<Runtime>::synchronize_current(device_.index());
+    Transfers<Runtime> transfers;
     for (Pair& pair : pairs_) {
       const c10::Device where = pair.device.device();
       if constexpr (kShared) {
-        if (where != device_) Devices<Runtime>::synchronize(where.index());
+        if (where != device_) Streams<Runtime>::synchronize_current(where.index());
         pair.begin = 0;
         pair.host = c10::Storage(c10::Storage::use_byte_size_t(), pair.device.nbytes(),
                                  shared(pair.device), c10::GetCPUAllocator(), true);
@@ -94,12 +95,13 @@ class HostMemory {
         auto* const host = static_cast<char*>(pair.host.mutable_data());
         const auto* const there = static_cast<const char*>(pair.device.data());
         pair.in.each([&](std::size_t begin, std::size_t end) {
-          move(host + (begin - pair.begin), there + begin, end - begin, CopyKind::kDeviceToHost,
-               where);
+          move(transfers, host + (begin - pair.begin), there + begin, end - begin,
+               CopyKind::kDeviceToHost, where);
         });
       }
       pair.lent = pair.host.data();
     }
+    transfers.finish();
   }
 
   /// A tensor noted, on the host: the same sizes, strides, bits and neighbours.
@@ -145,13 +147,15 @@ class HostMemory {
 
   /// Makes the device's side: of what was taken back and of the results noted.
   void send() {
+    Transfers<Runtime> transfers;
     for (Pair& pair : pairs_) {
       if (pair.fresh) {
-        make(pair);
+        make(pair, transfers);
       } else {
-        update(pair);
+        update(pair, transfers);
       }
     }
+    transfers.finish();
   }
 
   /// A result noted, on the device: what shares memory on the host shares it there.
@@ -226,11 +230,9 @@ class HostMemory {
     return {const_cast<void*>(storage.data()), held, release, c10::kCPU};
   }
 
-  void move(void* dst, const void* src, std::size_t bytes, CopyKind kind, c10::Device device) {
-    if (bytes == 0) return;
-    const c10::DeviceGuard guard(device);
-    Devices<Runtime>::use();
-    Runtime::copy(dst, src, bytes, kind, nullptr);
+  void move(Transfers<Runtime>& transfers, void* dst, const void* src, std::size_t bytes,
+            CopyKind kind, c10::Device device) {
+    transfers.begin(dst, src, bytes, kind, device.index());
     copied_ += bytes;
   }
 
@@ -247,7 +249,7 @@ class HostMemory {
     return {};
   }
 
-  void make(Pair& pair) {
+  void make(Pair& pair, Transfers<Runtime>& transfers) {
     const c10::DeviceGuard guard(device_);
     c10::Allocator* const allocator = &Allocator<Runtime>::instance();
     if (c10::DataPtr block = take(pair.host, pair.users + 1)) {
@@ -262,12 +264,12 @@ class HostMemory {
     auto* const there = static_cast<char*>(pair.device.mutable_data());
     const auto* const host = static_cast<const char*>(pair.host.data());
     pair.out.each([&](std::size_t begin, std::size_t end) {
-      move(there + (begin - pair.begin), host + begin, end - begin, CopyKind::kHostToDevice,
-           device_);
+      move(transfers, there + (begin - pair.begin), host + begin, end - begin,
+           CopyKind::kHostToDevice, device_);
     });
   }
 
-  void update(Pair& pair) {
+  void update(Pair& pair, Transfers<Runtime>& transfers) {
     const c10::Device where = pair.device.device();
     c10::StorageImpl* const storage = pair.device.unsafeGetStorageImpl();
     const bool moved = pair.host.data() != pair.lent;
@@ -276,7 +278,8 @@ class HostMemory {
     auto* const there = static_cast<char*>(pair.device.mutable_data());
     const auto* const host = static_cast<const char*>(pair.host.data());
     pair.out.each([&](std::size_t begin, std::size_t end) {
-      move(there + begin, host + (begin - pair.begin), end - begin, CopyKind::kHostToDevice, where);
+      move(transfers, there + begin, host + (begin - pair.begin), end - begin,
+           CopyKind::kHostToDevice, where);
     });
   }
 

@@ -52,7 +52,7 @@ concept HasAllocate = requires(std::size_t bytes, int device) {
 };
 
 /// `void deallocate(void* pointer, std::size_t bytes, int device)`: gives back what `allocate` gave
-/// for as many bytes. Does not throw.
+/// for as many bytes. The work that used it is done. Does not throw.
 template <class Runtime>
 concept HasDeallocate = requires(void* pointer, std::size_t bytes, int device) {
   { Runtime::deallocate(pointer, bytes, device) } -> std::same_as<void>;
@@ -75,7 +75,8 @@ concept HasSynchronize = requires(int device) {
 
 /// `static constexpr bool host_accessible = true`, which a Runtime may declare: the host reads and
 /// writes the memory of `allocate` at the same addresses as its own. Operators that fall back to
-/// the CPU then copy nothing; `synchronize` is called before the host touches the memory.
+/// the CPU then copy nothing; before the host touches the memory, it waits for the current stream,
+/// with `synchronize` where there are no streams.
 template <class Runtime>
 constexpr bool host_accessible() {
   if constexpr (requires { Runtime::host_accessible; }) {
@@ -91,8 +92,9 @@ constexpr bool host_accessible() {
 // feature raises a NotImplementedError that names the missing function. A function that is there
 // with another signature does not compile.
 
-/// `backendkit::StreamHandle create_stream(int device, int priority)`: a new stream of a device; a
-/// lower number is a higher priority, 0 the usual one. Streams live as long as the process.
+/// `backendkit::StreamHandle create_stream(int device, int priority)`: a new stream of a device. A
+/// lower number, from -3 to 3, is a higher priority, 0 the usual one; the driver takes the nearest
+/// that it has. Never null. Streams live as long as the process.
 template <class Runtime>
 concept HasCreateStream = requires(int device, int priority) {
   { Runtime::create_stream(device, priority) } -> std::same_as<StreamHandle>;

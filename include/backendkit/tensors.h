@@ -132,10 +132,12 @@ class TensorOperators {
                                 memory_format);
   }
 
-  /// Work on the only stream that there is, the default one, is done when a call returns.
   static void record_stream(at::Tensor& self, at::Stream stream) {
     TORCH_CHECK(stream.device_type() == kDeviceType, "record_stream: a tensor on ", self.device(),
                 " is not used by a stream of ", stream.device());
+    Streams<Runtime>::handle(stream.device_index(), stream.id());  // throws for one that is none
+    backendkit::record_stream<Runtime>(self.storage().data_ptr(), stream.id(),
+                                       stream.device_index());
   }
 
   static at::Tensor as_strided(const at::Tensor& self, c10::IntArrayRef size,

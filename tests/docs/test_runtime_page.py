@@ -18,6 +18,12 @@ def required() -> list[str]:
     return re.findall(r'"Runtime needs: static (.*?)"', whole)
 
 
+def optional() -> list[str]:
+    checks = HEADER[HEADER.index("constexpr bool check_optional_functions") :]
+    found = re.findall(r"BACKENDKIT_CHECK_OPTIONAL\(\w+, \w+,\s+((?:\"[^\"]*\"\s*)+)\)", checks)
+    return ["".join(re.findall(r'"([^"]*)"', literals)) for literals in found]
+
+
 def compile_page(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
     source = tmp_path / "page.cpp"
     source.write_text(text + "static_assert(backendkit::check_runtime<foo::Runtime>());\n")
@@ -35,9 +41,36 @@ def block() -> str:
     return blocks()[0]
 
 
-def test_every_required_function_is_in_the_table() -> None:
-    assert re.findall(r"^\| `(.*?)` \|", PAGE, re.M) == required()
+def test_every_function_is_in_a_table() -> None:
+    assert re.findall(r"^\| `(.*?)` \|", PAGE, re.M) == required() + optional()
     assert len(required()) == 7
+    assert len(optional()) == 11
+
+
+def with_all() -> str:
+    """The type shown, with every function that a vendor may add."""
+    begin = "struct Runtime {\n"
+    return block().replace(begin, begin + "".join(f"  static {one};\n" for one in optional()))
+
+
+def test_the_functions_to_add_fit(tmp_path: Path) -> None:
+    done = compile_page(tmp_path, with_all())
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wrong_signature_is_named(tmp_path: Path) -> None:
+    wrong = with_all().replace("bool query_stream(", "int query_stream(")
+    done = compile_page(tmp_path, wrong)
+    assert done.returncode == 1
+    expected = "static bool query_stream(backendkit::StreamHandle stream, int device)"
+    assert f"Runtime::query_stream must be: {expected}" in done.stderr
+
+
+def test_half_a_group_is_refused(tmp_path: Path) -> None:
+    (line,) = [one for one in optional() if "query_event" in one]
+    done = compile_page(tmp_path, with_all().replace(f"  static {line};\n", ""))
+    assert done.returncode == 1
+    assert "a Runtime with events has create_event" in done.stderr
 
 
 def test_the_type_shown_is_a_runtime(tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <backendkit/device.h>
+#include <backendkit/stream.h>
+
+namespace backendkit {
+
+/// What is behind the `void*` of PyTorch's events: null until an event is recorded first. Where the
+/// Runtime has no streams either, it stays null, since what an event would wait for is done when it
+/// is recorded.
+template <class Runtime>
+class Events {
+ public:
+  /// Records an event on a stream. The first time makes it, for the stream's device and, if
+  /// `timing`, to be asked for its time.
+  static void record(void** event, c10::DeviceIndex device, [[maybe_unused]] c10::StreamId id,
+                     [[maybe_unused]] bool timing) {
+    if constexpr (HasEvents<Runtime>) {
+      Devices<Runtime>::checked(device);
+      Devices<Runtime>::use();
+      StreamHandle const stream = Streams<Runtime>::handle(device, id);
+      if (*event == nullptr)
+        *event = new Event{Runtime::create_event(device, timing), device, timing};
+      const Event& recorded = *static_cast<Event*>(*event);
+      TORCH_CHECK(recorded.device == device, "an event of device ",
+                  static_cast<int>(recorded.device), " cannot be recorded on a stream of device ",
+                  static_cast<int>(device));
+      Runtime::record_event(recorded.handle, stream, device);
+    } else if constexpr (HasStreams<Runtime>) {
+      missing("events", "create_event");
+    } else {
+      Devices<Runtime>::checked(device);
+    }
+  }
+
+  /// Lets the work that a stream, of any device, gets from now on wait for an event.
+  static void block([[maybe_unused]] void* event, [[maybe_unused]] c10::DeviceIndex device,
+                    [[maybe_unused]] c10::StreamId id) {
+    if constexpr (HasEvents<Runtime>) {
+      if (event == nullptr) return;
+      Devices<Runtime>::use();
+      StreamHandle const stream = Streams<Runtime>::handle(device, id);
+      Runtime::wait_event(stream, of(event).handle, Devices<Runtime>::checked(device));
+    }
+  }
+
+  static bool query([[maybe_unused]] void* event) {
+    if constexpr (HasEvents<Runtime>) {
+      if (event == nullptr) return true;
+      Devices<Runtime>::use();
+      return Runtime::query_event(of(event).handle, of(event).device);
+    } else {
+      return true;
+    }
+  }
+
+  static void synchronize([[maybe_unused]] void* event) {
+    if constexpr (HasEvents<Runtime>) {
+      if (event == nullptr) return;
+      Devices<Runtime>::use();
+      Runtime::synchronize_event(of(event).handle, of(event).device);
+    }
+  }
+
+  /// In a forked child the driver's event stays: its driver is not there.
+  static void destroy([[maybe_unused]] void* event) noexcept {
+    if constexpr (HasEvents<Runtime>) {
+      if (event == nullptr) return;
+      if (!Devices<Runtime>::forked()) {
+        Runtime::destroy_event(of(event).handle, of(event).device);
+      }
+      delete static_cast<Event*>(event);
+    }
+  }
+
+  /// Milliseconds from one event to another. Older releases of PyTorch check less than newer ones,
+  /// so that what the driver may ask for is checked here.
+  static double elapsed_ms([[maybe_unused]] void* start, [[maybe_unused]] void* end) {
+    if constexpr (HasElapsedMs<Runtime>) {
+      TORCH_CHECK_VALUE(start != nullptr && end != nullptr,
+                        "Both events must be recorded before calculating elapsed time.");
+      TORCH_CHECK_VALUE(of(start).timing && of(end).timing,
+                        "Both events must be created with argument 'enable_timing=True'.");
+      TORCH_CHECK(of(start).device == of(end).device,
+                  "Both events must be of one device to calculate elapsed time.");
+      TORCH_CHECK(query(start) && query(end),
+                  "Both events must be completed before calculating elapsed time.");
+      return Runtime::elapsed_ms(of(start).handle, of(end).handle, of(start).device);
+    } else {
+      missing("timing", "elapsed_ms");
+    }
+  }
+
+ private:
+  struct Event {
+    EventHandle handle;
+    c10::DeviceIndex device;
+    bool timing;
+  };
+
+  static const Event& of(void* event) { return *static_cast<Event*>(event); }
+};
+
+}  // namespace backendkit

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/util/SmallVector.h>
+
+#include <backendkit/stream.h>
+
+namespace backendkit {
+
+/// Copies of bytes on the current streams of devices. Those that the host takes part in are waited
+/// for at the latest when this object goes: its memory must be there as long.
+template <class Runtime>
+class Transfers {
+ public:
+  Transfers() = default;
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
+
+  /// An error of the driver shows at its next call; here another one may be under way.
+  ~Transfers() {
+    try {
+      finish();
+    } catch (...) {
+    }
+  }
+
+  /// Begins a copy within a device, or between it and the host.
+  void begin(void* dst, const void* src, std::size_t bytes, CopyKind kind,
+             c10::DeviceIndex device) {
+    if (bytes == 0) return;
+    const c10::DeviceGuard guard(c10::Device(kDeviceType, device));
+    Devices<Runtime>::use();
+    StreamHandle const stream = current_stream<Runtime>(device);
+    if constexpr (HasStreams<Runtime>) {
+      if (kind != CopyKind::kDeviceToDevice) note(device);
+    }
+    Runtime::copy(dst, src, bytes, kind, stream);
+  }
+
+  /// Waits for the copies that the host takes part in.
+  void finish() {
+    while (!waited_for_.empty()) {
+      Streams<Runtime>::synchronize_current(waited_for_.pop_back_val());
+    }
+  }
+
+ private:
+  void note(c10::DeviceIndex device) {
+    for (const c10::DeviceIndex noted : waited_for_) {
+      if (noted == device) return;
+    }
+    waited_for_.push_back(device);
+  }
+
+  c10::SmallVector<c10::DeviceIndex, 2> waited_for_;
+};
+
+}  // namespace backendkit
