@@ -39,6 +39,14 @@ std::string python_entry_points(const Description& description) {
   return text + "}";
 }
 
+/// For the names of environment variables; an identifier has ASCII letters only.
+std::string upper_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
+    return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  });
+  return text;
+}
+
 /// autocast's default dtype in C++.
 std::string autocast_default(const Description& description) {
   if (description.amp_dtypes.empty()) return "std::nullopt";
@@ -114,6 +122,7 @@ Values description_values(const Description& description) {
   Values values;
   values.texts = {
       {"device", description.name.value},
+      {"device_upper", upper_case(description.name.value)},
       {"package", description.package.value},
       {"module", description.module()},
       {"version", description.version.value},

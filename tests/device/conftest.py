@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of an installed backend: `pytest tests/device --device foo`."""
 
+import os
+
 import pytest
 import torch
+from stream_tools import Work
 
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="foo", help="name of the device to test")
+
+
+def pytest_configure(config):
+    """A simulated device does its work late, so that a missing synchronization shows."""
+    variable = f"{config.getoption('--device').upper()}_SIMULATOR_DELAY"
+    os.environ.setdefault(variable, "200")
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +42,19 @@ def other(name):
 
 @pytest.fixture
 def stream():
-    """The only stream of the first device; torch.accelerator would give it, where there is one."""
+    """The default stream of the first device, in releases without torch.accelerator too."""
     private_use_one = 20
     return torch.Stream(stream_id=0, device_index=0, device_type=private_use_one)
+
+
+@pytest.fixture
+def work(device):
+    return Work(device)
+
+
+@pytest.fixture
+def streams(device):
+    return [torch.Stream(device=device) for _ in range(2)]
 
 
 @pytest.fixture(autouse=True)

@@ -192,7 +192,7 @@ def test_operands_on_two_devices_are_refused(device, other):
         torch.mm(here, here, out=there)
 
 
-def test_a_tensor_can_be_recorded_on_the_only_stream(device, stream):
+def test_a_tensor_can_be_recorded_on_the_default_stream(device, stream):
     tensor = torch.ones(2, device=device)
     tensor.record_stream(stream)
     assert tensor.cpu().tolist() == [1.0, 1.0]

@@ -12,6 +12,40 @@ import pytest
 from conftest import ROOT, Environment, run
 
 EXAMPLES = ROOT / "examples"
+KERNELS_AND_RUNTIME = {"csrc/kernels.cpp", "csrc/runtime.h", "csrc/runtime.cpp"}
+
+#: What examples/minimal, whose runtime has the required functions only, says of the others.
+ASKS_FOR_MORE = """
+import torch
+
+def error(function):
+    try:
+        function()
+    except NotImplementedError as error:
+        return str(error).partition("\\n")[0]
+
+print(error(lambda: torch.Stream(device="foo")))
+print(error(lambda: torch.ones(2).pin_memory("foo")))
+start, end = (torch.Event(device="foo", enable_timing=True) for _ in range(2))
+default = torch.Stream(stream_id=0, device_index=0, device_type=20)
+for event in (start, end):
+    event.record(default)
+    event.wait(default)
+    event.synchronize()
+print(start.query(), default.query(), default.synchronize())
+print(error(lambda: start.elapsed_time(end)))
+x = torch.arange(4, device="foo")
+x.record_stream(default)
+print(x.clone().cpu().tolist(), x[2].item())
+"""
+
+ANSWERS = """
+this backend has no streams: its Runtime does not implement `create_stream`
+this backend has no pinned memory: its Runtime does not implement `allocate_host`
+True True None
+this backend has no timing: its Runtime does not implement `elapsed_ms`
+[0, 1, 2, 3] 2
+"""
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -23,14 +57,16 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
-def test_minimal_is_what_new_writes_and_two_kernels(builder: Environment, tools: Path) -> None:
+def test_minimal_is_what_new_writes_and_two_kernels_and_no_streams(
+    builder: Environment, tools: Path
+) -> None:
     folder = builder.python.parents[2]
     run(tools.parent / "backendgen", "new", "minimal", "--name", "foo", cwd=folder)
     written, example = files(folder / "minimal"), files(EXAMPLES / "minimal")
     assert set(example) - set(written) == {"tests/test_kernels.py"}
     assert set(written) - set(example) == set()
     different = {name for name in written if written[name] != example[name]}
-    assert different == {"backend.toml", "csrc/kernels.cpp"}
+    assert different == {"backend.toml", *KERNELS_AND_RUNTIME}
 
     def head(text: str) -> str:
         return text[: text.index("[operators.kernels]")]
@@ -50,6 +86,7 @@ def test_minimal_passes_its_own_tests(
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", project]
     text = run(environment.python, *command, cwd=tmp_path, PYTHONDONTWRITEBYTECODE="1").stdout
     assert re.search(r"^\d+ passed", text, flags=re.M)
+    assert environment.says(ASKS_FOR_MORE, tmp_path) == ANSWERS.strip()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,22 @@
 #include <c10/core/TensorOptions.h>
 #include <c10/util/Exception.h>
 
+#include <backendkit/stream.h>
+
 #include "kernels.h"
+#include "runtime.h"
+
+namespace {
+
+/// The loops below run on the host, so that the device has to be done with a tensor before.
+const at::Tensor& ready(const at::Tensor& tensor) {
+  if (tensor.is_privateuseone()) {
+    backendkit::Streams<foo::Runtime>::synchronize_current(tensor.device().index());
+  }
+  return tensor;
+}
+
+}  // namespace
 
 at::Tensor foo::fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   TORCH_CHECK(x.scalar_type() == at::kFloat, "fused_rms_norm takes float32");
@@ -16,7 +31,7 @@ at::Tensor foo::fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, do
   const at::Tensor scale = weight.contiguous();
   at::Tensor out = at::empty_like(in);
   const std::int64_t width = scale.numel();
-  const auto* from = in.const_data_ptr<float>();
+  const auto* from = ready(in).const_data_ptr<float>();
   const auto* by = scale.const_data_ptr<float>();
   auto* to = out.mutable_data_ptr<float>();
   for (std::int64_t row = 0; row < in.numel() / width; ++row, from += width, to += width) {
@@ -30,7 +45,7 @@ at::Tensor foo::fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, do
 
 void foo::scale_(at::Tensor& x, double factor) {
   TORCH_CHECK(x.is_contiguous() && x.scalar_type() == at::kFloat, "scale_ takes dense float32");
-  auto* values = x.mutable_data_ptr<float>();
+  auto* values = ready(x).mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < x.numel(); ++i) values[i] *= static_cast<float>(factor);
 }
 
@@ -45,7 +60,7 @@ std::tuple<at::Tensor, at::Tensor> foo::first_and_last(const at::Tensor& x, bool
   auto results = foo::first_and_last_meta(x, reverse);
   const at::Tensor in = x.contiguous();
   const std::int64_t width = in.size(1);
-  const auto* begin = in.const_data_ptr<float>();
+  const auto* begin = ready(in).const_data_ptr<float>();
   const auto* end = begin + (in.size(0) - 1) * width;
   auto& first = reverse ? std::get<1>(results) : std::get<0>(results);
   auto& last = reverse ? std::get<0>(results) : std::get<1>(results);
