@@ -23,8 +23,9 @@ class Events {
       Devices<Runtime>::checked(device);
       Devices<Runtime>::use();
       StreamHandle const stream = Streams<Runtime>::handle(device, id);
-      if (*event == nullptr)
+      if (*event == nullptr) {
         *event = new Event{Runtime::create_event(device, timing), device, timing};
+      }
       const Event& recorded = *static_cast<Event*>(*event);
       TORCH_CHECK(recorded.device == device, "an event of device ",
                   static_cast<int>(recorded.device), " cannot be recorded on a stream of device ",

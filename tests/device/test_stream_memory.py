@@ -46,7 +46,7 @@ def test_memory_of_the_host_may_change_after_a_copy(device, streams, work, kind,
         lambda tensor: tensor.mul_(1).cpu(),
         lambda tensor: torch.stack([tensor, tensor])[1].cpu(),
         lambda tensor: tensor.to(tensor.device.type + ":1").cpu(),
-        lambda tensor: tensor.clone().resize_(2000)[:1000].cpu(),
+        lambda tensor: tensor.resize_(2000)[:1000].cpu(),
     ],
     ids="cpu,copy_,non_blocking,dtype,strided,item,fallback,in_place,list,device,resize_".split(
         ","
@@ -88,25 +88,37 @@ def test_memory_is_not_given_out_while_work_uses_it(device, streams):
 
 def test_a_copy_between_devices_waits_for_both(device, other, work):
     here, there = torch.Stream(device=device), torch.Stream(device=other)
+    work_there = Work(other)
+    made, source = values().to(device), torch.zeros(1000, device=device)
+    kept, target = torch.empty(1000, device=other), torch.zeros(1000, device=other)
     with on(here), on(there):
-        source, target = torch.zeros(1000, device=device), torch.zeros(1000, device=other)
-        made = values().to(device)
-        kept = torch.empty(1000, device=other)
         work(here)
-        with torch.device(device):
-            source.copy_(made)
-        Work(other)(there)
+        source.copy_(made)
+        work_there(there)
         kept.copy_(target)  # what was there before
         target.copy_(source)
         assert torch.equal(target.cpu(), values())
         assert kept.cpu().tolist() == [0.0] * 1000
 
 
-def test_record_stream(device, other, streams):
-    tensor = torch.ones(4, device=device)
-    tensor.record_stream(streams[0])
-    tensor.record_stream(current(device))
-    assert tensor.cpu().tolist() == [1.0] * 4
+def test_what_a_stream_uses_is_not_given_out(device, streams, work):
+    """`record_stream`, of a tensor that another stream reads than that of its memory."""
+    source, target = values().to(device), torch.zeros(1000, device=device)
+    work(streams[0])
+    with on(streams[0]):
+        target.copy_(source)
+    source.record_stream(streams[0])
+    del source
+    others = [torch.full((1000,), -1.0).to(device) for _ in range(5)]
+    with on(streams[0]):
+        assert torch.equal(target.cpu(), values())
+    assert others[0].sum().item() == -1000
+
+
+def test_a_stream_of_another_kind_is_not_recorded(device):
+    cpu = torch.Stream(stream_id=0, device_index=0, device_type=0)
+    with pytest.raises(RuntimeError, match="not used by a stream of cpu"):
+        torch.ones(4, device=device).record_stream(cpu)
 
 
 def test_threads_on_streams_of_their_own(device, other):
