@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eight threads use the streams, events and memory of the starter project's simulated devices, each
+// at random. test_threads.py builds it with ThreadSanitizer and with AddressSanitizer.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <backendkit/event.h>
+#include <backendkit/guard.h>
+#include <backendkit/stream.h>
+#include <backendkit/transfers.h>
+
+#include "runtime.h"
+
+namespace {
+
+using Runtime = foo::Runtime;
+using Streams = backendkit::Streams<Runtime>;
+using Events = backendkit::Events<Runtime>;
+using Transfers = backendkit::Transfers<Runtime>;
+using backendkit::CopyKind;
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, backendkit::DeviceGuard<Runtime>);
+
+constexpr int kThreads = 8;
+constexpr std::size_t kBytes = 512;
+
+/// One thread: streams that it was given, events, and memory of one device.
+class Worker {
+ public:
+  explicit Worker(int number)
+      : device_(static_cast<c10::DeviceIndex>(number % 2)),
+        random_(static_cast<unsigned>(number + 1)) {
+    backendkit::Devices<Runtime>::set(device_);
+    for (c10::DataPtr& block : blocks_) block = allocate();
+  }
+
+  ~Worker() {
+    for (void* const event : events_) Events::destroy(event);
+  }
+
+  /// One operation; false when bytes came out wrong.
+  bool step(void** shared) {
+    void*& event = events_[pick(events_.size())];
+    switch (pick(10)) {
+      case 0:
+        streams_[pick(streams_.size())] = Streams::next(device_, static_cast<int>(pick(9)) - 4);
+        return true;
+      case 1:
+        Streams::exchange(device_, stream());
+        return true;
+      case 2:
+        Events::record(&event, device_, stream(), true);
+        return true;
+      case 3:
+        Events::block(event, device_, stream());
+        return true;
+      case 4:
+        return (Events::query(event) && Streams::query(device_, stream())) || true;
+      case 5:
+        Events::destroy(event);
+        event = nullptr;
+        return true;
+      case 6:
+        // The event is of the first device; any stream may wait for it.
+        if (device_ == 0) Events::record(shared, 0, stream(), true);
+        Events::block(*shared, device_, stream());
+        return true;
+      case 7:
+        Events::synchronize(event);
+        if (pick(50) == 0) backendkit::Devices<Runtime>::synchronize(device_);
+        return true;
+      case 8:
+        if (pick(20) == 0) blocks_[pick(blocks_.size())] = allocate();
+        return true;
+      default:
+        return bytes_come_back();
+    }
+  }
+
+ private:
+  c10::DataPtr allocate() { return backendkit::Allocator<Runtime>::instance().allocate(kBytes); }
+
+  std::size_t pick(std::size_t count) { return random_() % count; }
+
+  c10::StreamId stream() { return streams_[pick(streams_.size())]; }
+
+  /// Sends bytes to the device on one stream and brings them back on another, which waits for it.
+  bool bytes_come_back() {
+    std::array<char, kBytes> there, back{};
+    there.fill(static_cast<char>(random_()));
+    for (const c10::StreamId one : streams_) Streams::synchronize(device_, one);
+    void* sent = nullptr;
+    {
+      Streams::exchange(device_, stream());
+      Transfers transfers;
+      transfers.begin(blocks_[0].get(), there.data(), kBytes, CopyKind::kHostToDevice, device_);
+      transfers.begin(blocks_[1].get(), blocks_[0].get(), kBytes, CopyKind::kDeviceToDevice,
+                      device_);
+      Events::record(&sent, device_, Streams::current(device_), false);
+      transfers.finish();
+    }
+    Streams::exchange(device_, stream());
+    Events::block(sent, device_, Streams::current(device_));
+    Events::destroy(sent);
+    Transfers transfers;
+    transfers.begin(blocks_[2].get(), blocks_[1].get(), kBytes, CopyKind::kDeviceToDevice, device_);
+    transfers.begin(back.data(), blocks_[2].get(), kBytes, CopyKind::kDeviceToHost, device_);
+    transfers.finish();
+    return back == there;
+  }
+
+  const c10::DeviceIndex device_;
+  std::minstd_rand random_;
+  std::array<c10::StreamId, 6> streams_{};
+  std::array<void*, 4> events_{};
+  std::array<c10::DataPtr, 3> blocks_;
+};
+
+}  // namespace
+
+/// threads COUNT: each thread does so many operations.
+int main(int, char** arguments) {
+  const long count = std::atol(arguments[1]);
+  std::atomic<long> wrong{0};
+  void* shared = nullptr;
+  Events::record(&shared, 0, Streams::kDefault, true);
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kThreads; ++number) {
+    threads.emplace_back([&, number] {
+      Worker worker(number);
+      for (long i = 0; i < count; ++i) wrong += worker.step(&shared) ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Events::destroy(shared);
+  std::printf("%ld operations, %ld wrong\n", count * kThreads, wrong.load());
+  return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
