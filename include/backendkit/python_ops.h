@@ -8,6 +8,7 @@
 #include <backendkit/device.h>
 #include <backendkit/fallback_report.h>
 #include <backendkit/generator.h>
+#include <backendkit/stream.h>
 
 namespace backendkit {
 
@@ -21,6 +22,8 @@ class PythonOperators {
     library.def("set_device(int device) -> ()", &set_device);
     library.def("exchange_device(int device) -> int", &exchange_device);
     library.def("synchronize(int device) -> ()", &synchronize);
+    library.def("current_stream(int device) -> int", &current_stream);
+    library.def("exchange_stream(int device, int stream) -> int", &exchange_stream);
     library.def("manual_seed(int device, int seed) -> ()", &manual_seed);
     library.def("seed(int device) -> int", &seed);
     library.def("initial_seed(int device) -> int", &initial_seed);
@@ -48,6 +51,18 @@ class PythonOperators {
   }
 
   static void synchronize(std::int64_t device) { Devices<Runtime>::synchronize(index(device)); }
+
+  static std::int64_t current_stream(std::int64_t device) {
+    return Streams<Runtime>::current(index(device));
+  }
+
+  /// Makes a stream this thread's current one and returns the one that was. Throws for an id that
+  /// was not given out.
+  static std::int64_t exchange_stream(std::int64_t device, std::int64_t stream) {
+    const c10::DeviceIndex where = index(device);
+    Streams<Runtime>::handle(where, stream);
+    return Streams<Runtime>::exchange(where, stream);
+  }
 
   static at::Generator generator(std::int64_t device) {
     return default_generator<Runtime>(index(device));

@@ -4,30 +4,42 @@
 import contextlib
 import threading
 
-import pytest
 import torch
 
-needs_current_streams = pytest.mark.skipif(
-    not hasattr(torch, "accelerator"),
-    reason="before PyTorch 2.6 torch has no way to make a stream the current one",
-)
+PRIVATE_USE_ONE = 20
+
+
+def operators(device):
+    """Those of the backend's library, for releases without torch.accelerator."""
+    package = getattr(torch, device.type).__name__.partition(".")[0]
+    return getattr(torch.ops, f"_{package}")
+
+
+def current(device):
+    if hasattr(torch, "accelerator"):
+        return torch.accelerator.current_stream(device)
+    number = operators(device).current_stream(device.index)
+    return torch.Stream(stream_id=number, device_index=device.index, device_type=PRIVATE_USE_ONE)
+
+
+def set_current(stream):
+    if hasattr(torch, "accelerator"):
+        torch.accelerator.set_stream(stream)
+    else:
+        operators(stream.device).exchange_stream(stream.device.index, stream.stream_id)
 
 
 @contextlib.contextmanager
 def on(stream):
-    """As `with stream:`, which streams can do since PyTorch 2.7."""
-    device, before = torch.accelerator.current_device_index(), current(stream.device)
-    torch.accelerator.set_device_index(stream.device.index)
-    torch.accelerator.set_stream(stream)
-    try:
-        yield stream
-    finally:
-        torch.accelerator.set_stream(before)
-        torch.accelerator.set_device_index(device)
-
-
-def current(device):
-    return torch.accelerator.current_stream(device)
+    """As `with stream:`, which streams cannot do in every release."""
+    module = getattr(torch, stream.device.type)
+    before = current(stream.device)
+    with module.device(stream.device):
+        set_current(stream)
+        try:
+            yield stream
+        finally:
+            set_current(before)
 
 
 class Work:
@@ -37,7 +49,7 @@ class Work:
         self.times = times
         self.source = torch.zeros(1 << 20, device=device)
         self.target = torch.zeros(1 << 20, device=device)
-        torch.accelerator.synchronize(device)
+        getattr(torch, device.type).synchronize(device)
 
     def __call__(self, stream):
         with on(stream):

@@ -37,7 +37,10 @@ def test_every_operator_that_the_cpu_computes_passes(
 
 
 def test_the_fallback_of_each_kind_of_runtime(backend: Path) -> None:
-    tests = [DEVICE_TESTS / name for name in ("test_fallback.py", "test_transformers.py")]
+    tests = [
+        DEVICE_TESTS / name
+        for name in ("test_fallback.py", "test_stream_memory.py", "test_transformers.py")
+    ]
     done = subprocess.run(
         [backend, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=DEVICE_TESTS,
