@@ -2,12 +2,14 @@
 """Run by pytest in a Python that has the built backend; see test_custom.py."""
 
 import inspect
+import os
 import subprocess
 import sys
 
 import pytest
 import torch
 
+os.environ["FOO_SIMULATOR_DELAY"] = "200"  # a missing wait shows
 DEVICES = ("foo", "cpu")
 ops = torch.ops.foo
 
@@ -34,6 +36,24 @@ def test_values(device):
     assert full.tolist() == [[12, 12], [12, 12]] and full.device == x.device
     with pytest.raises(RuntimeError, match="mode is"):
         ops.filled.like(x, "other", [1])
+
+
+def test_a_kernel_on_the_current_stream():
+    """It is launched after the work that the stream has, and work that follows finds its result."""
+    streams = [torch.Stream(device="foo:0") for _ in range(2)]
+    x = torch.ones(1000, device="foo")
+    results = []
+    for _ in range(5):
+        for stream in streams:
+            ops.scale_(x, 2.0)
+            stream.wait_stream(torch.accelerator.current_stream())
+            with stream:
+                ops.scale_(x, 0.5)
+                ops.scale_(x, 3.0)
+                results.append(x.clone())
+            torch.accelerator.current_stream().wait_stream(stream)
+    assert [one[-1].item() for one in results] == [3.0 ** (n + 1) for n in range(10)]
+    assert x.cpu().unique().tolist() == [3.0**10]
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of custom operators: the simulated device computes in memory that the host can reach, so
-// the same functions serve the CPU.
+// the same functions serve the CPU. `scale_` is launched on the current stream, others wait for it.
 #include <cmath>
 
 #include <ATen/ops/empty.h>
@@ -45,8 +45,14 @@ at::Tensor foo::fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, do
 
 void foo::scale_(at::Tensor& x, double factor) {
   TORCH_CHECK(x.is_contiguous() && x.scalar_type() == at::kFloat, "scale_ takes dense float32");
-  auto* values = ready(x).mutable_data_ptr<float>();
-  for (std::int64_t i = 0; i < x.numel(); ++i) values[i] *= static_cast<float>(factor);
+  const auto scale = [values = x.mutable_data_ptr<float>(), count = x.numel(), factor] {
+    for (std::int64_t i = 0; i < count; ++i) values[i] *= static_cast<float>(factor);
+  };
+  if (x.is_cpu()) {
+    scale();
+  } else {
+    foo::launch(scale);
+  }
 }
 
 void foo::scale_meta(at::Tensor&, double) {}
