@@ -41,12 +41,13 @@ def test_memory_of_the_host_may_change_after_a_copy(device, streams, work, kind,
         lambda tensor: tensor.view(10, 100).t().contiguous().cpu().t().reshape(-1),
         lambda tensor: torch.tensor([tensor[i].item() for i in range(1000)]),
         lambda tensor: (tensor + 1 - 1).cpu(),
-        lambda tensor: tensor.mul_(1).cpu(),
+        lambda tensor: -tensor.neg_().cpu(),
+        lambda tensor: -torch.neg(tensor, out=torch.empty_like(tensor)).cpu(),
         lambda tensor: torch.stack([tensor, tensor])[1].cpu(),
         lambda tensor: tensor.to(tensor.device.type + ":1").cpu(),
         lambda tensor: tensor.resize_(2000)[:1000].cpu(),
     ],
-    ids="cpu,copy_,non_blocking,dtype,strided,item,fallback,in_place,list,device,resize_".split(
+    ids="cpu,copy_,non_blocking,dtype,strided,item,fallback,in_place,out,list,device,resize_".split(
         ","
     ),
 )

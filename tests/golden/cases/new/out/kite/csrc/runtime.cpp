@@ -15,9 +15,9 @@
 #include <backendkit/stream.h>
 
 // The simulator reads two variables of the environment:
-//   KITE_SIMULATOR_MEMORY=BYTES  of each device, else 16 GiB
-//   KITE_SIMULATOR_DELAY=N       microseconds by which work begins late at most, at random,
-//                               so that a missing wait shows; else 0
+//   KITE_SIMULATOR_MEMORY  bytes of each device, else 16 GiB
+//   KITE_SIMULATOR_DELAY   microseconds by which work begins late at most, at random, else 0:
+// with a delay of 200 a missing wait shows soon.
 
 namespace kite {
 
