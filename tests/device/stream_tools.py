@@ -43,9 +43,9 @@ def on(stream):
 
 
 class Work:
-    """Copies within a device, which take a stream some milliseconds, on memory made beforehand."""
+    """Copies within a device, on memory made beforehand, that keep a stream busy for long."""
 
-    def __init__(self, device, times=40):
+    def __init__(self, device, times=150):
         self.times = times
         self.source = torch.zeros(1 << 20, device=device)
         self.target = torch.zeros(1 << 20, device=device)

@@ -172,7 +172,7 @@ def test_a_device_is_synchronized_with_all_its_streams(device, other, module, st
         ways.append(torch.accelerator.synchronize)
     for synchronize in ways:
         elsewhere = torch.Stream(device=other)
-        longer = Work(other, times=200)
+        longer = Work(other, times=1200)
         longer(elsewhere)
         for stream in (*streams, current(device)):
             work(stream)
