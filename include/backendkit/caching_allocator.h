@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <backendkit/memory_history.h>
+#include <backendkit/memory_statistics.h>
+
+namespace backendkit {
+
+/// What a CachingAllocator needs of a driver, for one device. `Event` is a value, such as a handle.
+template <class Driver>
+concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
+                                std::int64_t stream, typename Driver::Event event) {
+  /// A segment of memory; null when there is not enough.
+  { driver.allocate(bytes) } -> std::same_as<void*>;
+  /// Gives a segment back, of which no work is left.
+  { driver.deallocate(pointer, bytes) } -> std::same_as<void>;
+  /// Waits for all work of the device.
+  { driver.synchronize() } -> std::same_as<void>;
+  /// An event behind the work that a stream has now; may throw.
+  { driver.record(stream) } -> std::same_as<typename Driver::Event>;
+  { driver.done(event) } -> std::same_as<bool>;
+  { driver.destroy(event) } -> std::same_as<void>;
+};
+
+/// A part of a segment: the memory of a tensor, or free.
+struct MemoryBlock {
+  char* pointer = nullptr;
+  std::size_t bytes = 0;
+  std::size_t requested = 0;      // by the tensor that has it
+  std::int64_t stream = 0;        // whose work uses it; a free block goes to tensors of this stream
+  bool small = false;             // of the small pool
+  bool allocated = false;         // a tensor has it
+  std::size_t events = 0;         // that have to be done before it is free
+  MemoryBlock* before = nullptr;  // neighbours in the segment
+  MemoryBlock* after = nullptr;
+  std::vector<std::int64_t> users;  // other streams that use it
+
+  bool free() const { return !allocated && events == 0; }
+  bool split() const { return before != nullptr || after != nullptr; }
+};
+
+/// A segment and its blocks, as `CachingAllocator::snapshot` describes it.
+struct MemorySegment {
+  std::uintptr_t address = 0;
+  std::size_t bytes = 0;
+  std::int64_t stream = 0;
+  bool small = false;
+  struct Block {
+    std::size_t bytes = 0;
+    std::size_t requested = 0;
+    bool allocated = false;
+    bool active = false;  // allocated, or a stream may still use it
+  };
+  std::vector<Block> blocks;  // in the order of their addresses
+};
+
+/// The memory of one device, cached: what tensors free is given to later ones, since a driver's own
+/// calls take long and wait for the device. As PyTorch's allocator for CUDA: blocks are cut from
+/// segments of the driver's, sizes are multiples of 512 bytes, at most 1 MiB comes from segments of
+/// 2 MiB, more from those of 20 MiB or of its own size. Free blocks that are neighbours become one.
+///
+/// A block belongs to the stream that it was allocated on, whose work is done in order: it can be
+/// freed while work is left, and goes to the next tensor of that stream. For the use by other
+/// streams, which `record_stream` tells, an event is recorded on each when the block is freed.
+///
+/// Thread-safe. What the driver throws is passed on, and changes nothing.
+template <MemoryDriver Driver>
+class CachingAllocator {
+ public:
+  static constexpr std::size_t kRound = 512;
+  static constexpr std::size_t kSmall = std::size_t{1} << 20;  // the largest small block
+  static constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
+  static constexpr std::size_t kLargeSegment = std::size_t{20} << 20;  // for up to half of it
+  static constexpr std::size_t kRoundSegment = std::size_t{2} << 20;   // of larger segments
+
+  explicit CachingAllocator(Driver driver = {}) : driver_(std::move(driver)) {}
+
+  /// Gives all memory back; no tensor has a block any more.
+  ~CachingAllocator() {
+    for (auto& [stream, events] : waiting_) {
+      for (const auto& [event, block] : events) driver_.destroy(event);
+    }
+    for (const auto& [address, segment] : segments_) {
+      driver_.deallocate(address, segment.bytes);
+      for (const MemoryBlock* block = segment.first; block != nullptr;) {
+        delete std::exchange(block, block->after);
+      }
+    }
+  }
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  /// A block of at least `bytes`, one or more, for work of `stream`. Null when there is not enough
+  /// memory even after all that is cached was given back, or more would be over the limit.
+  MemoryBlock* allocate(std::size_t bytes, std::int64_t stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes > std::numeric_limits<std::size_t>::max() - kLargeSegment) return out(bytes, stream);
+    free_unused();
+    const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kRound);
+    const bool small = size <= kSmall;
+    MemoryBlock* block = take(size, stream, small);
+    if (block == nullptr) block = add_segment(segment_for(size), stream, small);
+    if (block == nullptr) {
+      ++statistics_.num_alloc_retries;
+      free_cache();
+      block = take(size, stream, small);  // an event may have been done meanwhile
+      if (block == nullptr) block = add_segment(segment_for(size), stream, small);
+      if (block == nullptr) block = add_segment(size, stream, small);
+      if (block == nullptr) return out(bytes, stream);
+    }
+    cut(block, size);
+    block->allocated = true;
+    block->requested = bytes;
+    statistics_.allocation.add(small, 1);
+    statistics_.allocated_bytes.add(small, block->bytes);
+    statistics_.requested_bytes.add(small, bytes);
+    statistics_.active.add(small, 1);
+    statistics_.active_bytes.add(small, block->bytes);
+    history_.add(MemoryAction::kAlloc, block->pointer, block->bytes, stream);
+    return block;
+  }
+
+  /// Takes back what `allocate` gave. When the driver throws as it records an event, the block is
+  /// never used again.
+  void free(MemoryBlock* block) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    history_.add(MemoryAction::kFreeRequested, block->pointer, block->bytes, block->stream);
+    statistics_.allocation.remove(block->small, 1);
+    statistics_.allocated_bytes.remove(block->small, block->bytes);
+    statistics_.requested_bytes.remove(block->small, block->requested);
+    const std::vector<std::int64_t> users = std::exchange(block->users, {});
+    block->events = users.size();
+    block->allocated = false;
+    for (const std::int64_t user : users) {
+      waiting_[user].emplace_back(driver_.record(user), block);
+      ++waiting_events_;
+    }
+    if (block->events == 0) put(block);
+  }
+
+  /// Tells that work of another stream uses a block that a tensor has.
+  void record_stream(MemoryBlock* block, std::int64_t stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<std::int64_t>& users = block->users;
+    if (stream == block->stream) return;
+    if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
+  }
+
+  /// Gives all segments back to the driver of which no block is in use.
+  void empty_cache() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_cache();
+  }
+
+  /// How many bytes of segments there may be; more is as if the device had no more.
+  void set_limit(std::size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    limit_ = bytes;
+  }
+
+  MemoryStatistics statistics() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return statistics_;
+  }
+
+  void reset_peak() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    statistics_.reset_peak();
+  }
+
+  void reset_accumulated() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    statistics_.reset_accumulated();
+  }
+
+  /// All segments, by address.
+  std::vector<MemorySegment> snapshot() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<MemorySegment> segments;
+    for (const auto& [address, segment] : segments_) {
+      const MemoryBlock* block = segment.first;
+      MemorySegment& one = segments.emplace_back();
+      one.address = reinterpret_cast<std::uintptr_t>(address);
+      one.bytes = segment.bytes;
+      one.stream = block->stream;
+      one.small = block->small;
+      for (; block != nullptr; block = block->after) {
+        one.blocks.push_back({block->bytes, block->allocated ? block->requested : 0,
+                              block->allocated, !block->free()});
+      }
+    }
+    return segments;
+  }
+
+  /// Remembers the latest `most` events from now on; 0 stops that.
+  void keep_history(std::size_t most) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    history_.keep(most);
+  }
+
+  std::vector<MemoryEvent> history() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return history_.events();
+  }
+
+ private:
+  /// What is asked of the free blocks: the smallest of a stream that is large enough.
+  struct Wanted {
+    std::int64_t stream;
+    std::size_t bytes;
+  };
+
+  struct BySize {
+    using is_transparent = void;
+    bool operator()(const MemoryBlock* a, const MemoryBlock* b) const {
+      return std::tie(a->stream, a->bytes, a->pointer) < std::tie(b->stream, b->bytes, b->pointer);
+    }
+    bool operator()(const MemoryBlock* a, const Wanted& b) const {
+      return std::tie(a->stream, a->bytes) < std::tie(b.stream, b.bytes);
+    }
+  };
+  using FreeBlocks = std::set<MemoryBlock*, BySize>;
+
+  struct Segment {
+    std::size_t bytes;
+    MemoryBlock* first;  // stays the first: a block is merged into the one before it
+  };
+
+  static std::size_t round_up(std::size_t bytes, std::size_t to) {
+    return (bytes + to - 1) / to * to;
+  }
+
+  static std::size_t segment_for(std::size_t bytes) {
+    if (bytes <= kSmall) return kSmallSegment;
+    if (bytes <= kLargeSegment / 2) return kLargeSegment;
+    return round_up(bytes, kRoundSegment);
+  }
+
+  FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
+
+  /// A free block out of the pool, maybe larger than asked for; null when there is none.
+  MemoryBlock* take(std::size_t bytes, std::int64_t stream, bool small) {
+    FreeBlocks& blocks = free_blocks(small);
+    const auto found = blocks.lower_bound(Wanted{stream, bytes});
+    if (found == blocks.end() || (*found)->stream != stream) return nullptr;
+    MemoryBlock* block = *found;
+    remove(found, blocks);
+    return block;
+  }
+
+  void remove(typename FreeBlocks::iterator place, FreeBlocks& blocks) {
+    const MemoryBlock* block = *place;
+    if (block->split()) {
+      statistics_.inactive_split.remove(block->small, 1);
+      statistics_.inactive_split_bytes.remove(block->small, block->bytes);
+    }
+    spare_.push_back(blocks.extract(place));
+  }
+
+  void insert(MemoryBlock* block) {
+    if (block->split()) {
+      statistics_.inactive_split.add(block->small, 1);
+      statistics_.inactive_split_bytes.add(block->small, block->bytes);
+    }
+    FreeBlocks& blocks = free_blocks(block->small);
+    if (spare_.empty()) {
+      blocks.insert(block);
+    } else {
+      spare_.back().value() = block;
+      blocks.insert(std::move(spare_.back()));
+      spare_.pop_back();
+    }
+  }
+
+  /// A block that is a whole new segment, not in a pool; null when there is not enough memory.
+  MemoryBlock* add_segment(std::size_t bytes, std::int64_t stream, bool small) {
+    const auto reserved = static_cast<std::size_t>(statistics_.reserved_bytes.all().current);
+    if (bytes > limit_ || reserved > limit_ - bytes) return nullptr;
+    auto block = std::make_unique<MemoryBlock>();
+    void* const pointer = driver_.allocate(bytes);
+    if (pointer == nullptr) return nullptr;
+    block->pointer = static_cast<char*>(pointer);
+    block->bytes = bytes;
+    block->stream = stream;
+    block->small = small;
+    segments_.emplace(block->pointer, Segment{bytes, block.get()});
+    ++statistics_.num_device_alloc;
+    statistics_.segment.add(small, 1);
+    statistics_.reserved_bytes.add(small, bytes);
+    history_.add(MemoryAction::kSegmentAlloc, pointer, bytes, stream);
+    return block.release();
+  }
+
+  /// Leaves `bytes` of a block and makes the rest a free one, if it is worth one.
+  void cut(MemoryBlock* block, std::size_t bytes) {
+    const std::size_t rest = block->bytes - bytes;
+    if (block->small ? rest < kRound : rest <= kSmall) return;
+    auto* const other = new MemoryBlock;
+    other->pointer = block->pointer + bytes;
+    other->bytes = rest;
+    other->stream = block->stream;
+    other->small = block->small;
+    other->before = block;
+    other->after = block->after;
+    if (other->after != nullptr) other->after->before = other;
+    block->after = other;
+    block->bytes = bytes;
+    insert(other);
+  }
+
+  /// Puts a block that nothing uses back into its pool, as one with its free neighbours.
+  void put(MemoryBlock* block) {
+    statistics_.active.remove(block->small, 1);
+    statistics_.active_bytes.remove(block->small, block->bytes);
+    history_.add(MemoryAction::kFreeCompleted, block->pointer, block->bytes, block->stream);
+    FreeBlocks& blocks = free_blocks(block->small);
+    if (block->after != nullptr && block->after->free()) {
+      remove(blocks.find(block->after), blocks);
+      swallow(block);
+    }
+    if (block->before != nullptr && block->before->free()) {
+      block = block->before;
+      remove(blocks.find(block), blocks);
+      swallow(block);
+    }
+    insert(block);
+  }
+
+  /// Adds the block behind to a block.
+  static void swallow(MemoryBlock* block) {
+    const std::unique_ptr<MemoryBlock> other(block->after);
+    block->bytes += other->bytes;
+    block->after = other->after;
+    if (block->after != nullptr) block->after->before = block;
+  }
+
+  /// Frees the blocks whose events are done, of each stream up to the first that is not.
+  void free_unused() {
+    if (waiting_events_ == 0) return;
+    for (auto& [stream, events] : waiting_) {
+      while (!events.empty() && driver_.done(events.front().first)) finish_first(events);
+    }
+  }
+
+  using Waiting = std::deque<std::pair<typename Driver::Event, MemoryBlock*>>;
+
+  void finish_first(Waiting& events) {
+    const auto [event, block] = events.front();
+    events.pop_front();
+    --waiting_events_;
+    driver_.destroy(event);
+    if (--block->events == 0) put(block);
+  }
+
+  /// Waits for all work, for some may use what was freed, and gives back the segments that are
+  /// free as a whole.
+  void free_cache() {
+    driver_.synchronize();
+    ++statistics_.num_sync_all_streams;
+    for (auto& [stream, events] : waiting_) {
+      while (!events.empty()) finish_first(events);
+    }
+    for (auto segment = segments_.begin(); segment != segments_.end();) {
+      MemoryBlock* const block = segment->second.first;
+      if (!block->free() || block->split()) {
+        ++segment;
+        continue;
+      }
+      free_blocks(block->small).erase(block);
+      segment = segments_.erase(segment);
+      ++statistics_.num_device_free;
+      statistics_.segment.remove(block->small, 1);
+      statistics_.reserved_bytes.remove(block->small, block->bytes);
+      history_.add(MemoryAction::kSegmentFree, block->pointer, block->bytes, block->stream);
+      driver_.deallocate(block->pointer, block->bytes);
+      delete block;
+    }
+  }
+
+  MemoryBlock* out(std::size_t bytes, std::int64_t stream) {
+    ++statistics_.num_ooms;
+    history_.add(MemoryAction::kOutOfMemory, nullptr, bytes, stream);
+    return nullptr;
+  }
+
+  mutable std::mutex mutex_;
+  Driver driver_;
+  std::size_t limit_ = std::numeric_limits<std::size_t>::max();
+  FreeBlocks small_;
+  FreeBlocks large_;
+  std::vector<typename FreeBlocks::node_type>
+      spare_;  // of blocks that were taken, to be used again
+  std::map<char*, Segment> segments_;
+  std::map<std::int64_t, Waiting> waiting_;  // by stream, in the order of its work
+  std::size_t waiting_events_ = 0;
+  MemoryStatistics statistics_;
+  MemoryHistory history_;
+};
+
+}  // namespace backendkit

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace backendkit {
+
+/// What happened to memory; the names that PyTorch's viewer of memory reads stand behind.
+enum class MemoryAction {
+  kAlloc,          // alloc: a tensor got a block
+  kFreeRequested,  // free_requested: it gave it back
+  kFreeCompleted,  // free_completed: no stream uses the block any more
+  kSegmentAlloc,   // segment_alloc: the driver gave a segment
+  kSegmentFree,    // segment_free: it got one back
+  kOutOfMemory,    // oom: it had none; the address is what it had free
+};
+
+struct MemoryEvent {
+  MemoryAction action = MemoryAction::kAlloc;
+  std::uintptr_t address = 0;
+  std::size_t bytes = 0;
+  std::int64_t stream = 0;
+  std::int64_t time_us = 0;  // since 1970
+};
+
+/// The latest events of an allocator, while it is asked to remember them. Not thread-safe.
+class MemoryHistory {
+ public:
+  /// How many events are kept from now on; 0 keeps none and forgets those there are.
+  void keep(std::size_t most) {
+    most_ = most;
+    while (events_.size() > most_) events_.pop_front();
+  }
+
+  void add(MemoryAction action, const void* address, std::size_t bytes, std::int64_t stream) {
+    if (most_ == 0) return;
+    if (events_.size() == most_) events_.pop_front();
+    using namespace std::chrono;
+    const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch());
+    events_.push_back(
+        {action, reinterpret_cast<std::uintptr_t>(address), bytes, stream, now.count()});
+  }
+
+  std::vector<MemoryEvent> events() const { return {events_.begin(), events_.end()}; }
+
+ private:
+  std::size_t most_ = 0;
+  std::deque<MemoryEvent> events_;
+};
+
+}  // namespace backendkit
