@@ -1,38 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
-#include <cstdio>
 #include <exception>
+#include <limits>
+#include <mutex>
 #include <new>
-#include <string>
+#include <utility>
 
 #include <c10/core/Allocator.h>
 
+#include <backendkit/caching_allocator.h>
 #include <backendkit/device.h>
+#include <backendkit/out_of_memory.h>
 #include <backendkit/stream.h>
+#include <backendkit/torch_version.h>
 
 namespace backendkit {
 
-/// c10::Allocator over `Runtime::allocate`: each tensor has a block of the driver's own, on the
-/// device that is current when it is made. Throws torch.OutOfMemoryError when there is none.
-/// Thread-safe as far as the Runtime is.
+/// The memory of a device of a Runtime, as a CachingAllocator asks for it.
 template <class Runtime>
-class Allocator final : public c10::Allocator {
+class RuntimeMemory {
  public:
+  using Event = EventHandle;
+
+  explicit RuntimeMemory(int device) : device_(device) {}
+
+  void* allocate(std::size_t bytes) {
+    try {
+      return Runtime::allocate(bytes, device_);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
+  void deallocate(void* pointer, std::size_t bytes) {
+    Runtime::deallocate(pointer, bytes, device_);
+  }
+
+  void synchronize() { Runtime::synchronize(device_); }
+
+  /// Null without events: the work is waited for instead.
+  Event record(c10::StreamId stream) {
+    const auto device = static_cast<c10::DeviceIndex>(device_);
+    if constexpr (HasEvents<Runtime>) {
+      const StreamHandle handle = Streams<Runtime>::handle(device, stream);
+      const Event event = Runtime::create_event(device_, false);
+      try {
+        Runtime::record_event(event, handle, device_);
+      } catch (...) {
+        Runtime::destroy_event(event, device_);
+        throw;
+      }
+      return event;
+    } else {
+      Streams<Runtime>::synchronize(device, stream);
+      return nullptr;
+    }
+  }
+
+  bool done([[maybe_unused]] Event event) {
+    if constexpr (HasEvents<Runtime>) {
+      return Runtime::query_event(event, device_);
+    } else {
+      return true;
+    }
+  }
+
+  void destroy([[maybe_unused]] Event event) {
+    if constexpr (HasEvents<Runtime>) Runtime::destroy_event(event, device_);
+  }
+
+ private:
+  int device_;
+};
+
+/// PyTorch's allocator of the device: c10::DeviceAllocator, in releases without it c10::Allocator.
+/// A tensor has a block of a CachingAllocator of the device that is current when it is made, for
+/// the current stream. Throws torch.OutOfMemoryError when there is none. Thread-safe as far as the
+/// Runtime is. Functions without `override` are not virtual in every release.
+template <class Runtime>
+class Allocator final : public DeviceAllocatorBase {
+ public:
+  using Cache = CachingAllocator<RuntimeMemory<Runtime>>;
+
   c10::DataPtr allocate(std::size_t bytes) override {
     const int device = Devices<Runtime>::checked(Devices<Runtime>::current());
-    const c10::Device where(kDeviceType, static_cast<c10::DeviceIndex>(device));
+    const auto index = static_cast<c10::DeviceIndex>(device);
+    const c10::Device where(kDeviceType, index);
     if (bytes == 0) return {nullptr, nullptr, &free_block, where};
     Devices<Runtime>::use();
-    void* pointer = nullptr;
-    try {
-      pointer = Runtime::allocate(bytes, device);
-    } catch (const std::bad_alloc&) {
-      out_of_memory(bytes, device);
-    }
-    if (pointer == nullptr) out_of_memory(bytes, device);
-    return {pointer, new Block{pointer, bytes, device}, &free_block, where};
+    MemoryBlock* const block = cache(device).allocate(bytes, Streams<Runtime>::current(index));
+    if (block == nullptr) out_of_memory(bytes, device);
+    return {block->pointer, block, &free_block, where};
   }
 
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
@@ -44,64 +106,129 @@ class Allocator final : public c10::Allocator {
   }
 
   static Allocator& instance() {
-    static Allocator allocator;
-    return allocator;
+    static auto* const allocator = new Allocator;  // memory may be freed after static destructors
+    return *allocator;
+  }
+
+  /// The cache of a device, which exists. Makes it when it is asked for first.
+  static Cache& cache(int device) {
+    std::atomic<Cache*>& place = caches()[static_cast<std::size_t>(device)];
+    if (Cache* const made = place.load(std::memory_order_acquire)) return *made;
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (place.load(std::memory_order_relaxed) == nullptr) {
+      place.store(new Cache(RuntimeMemory<Runtime>(device), device), std::memory_order_release);
+    }
+    return *place.load(std::memory_order_relaxed);
+  }
+
+  /// Tells that the work which a stream of the block's device has when the block is freed uses it.
+  /// Memory that is not of this allocator, such as that of the host, is left alone.
+  void record_stream(const c10::DataPtr& data, c10::StreamId stream, c10::DeviceIndex device) {
+    if (data.get_deleter() != &free_block || data.get_context() == nullptr) return;
+    auto* const block = static_cast<MemoryBlock*>(data.get_context());
+    TORCH_CHECK(block->device == device, "record_stream: the stream is of device ",
+                static_cast<int>(device), ", the memory of device ", block->device);
+    cache(device).record_stream(block, stream);
+  }
+
+  /// Lets a process have at most this part of a device's memory, from 0 to 1.
+  static void set_fraction(int device, double fraction) {
+    TORCH_CHECK_VALUE(fraction >= 0 && fraction <= 1, "a fraction of memory is from 0 to 1, not ",
+                      fraction);
+    const double total = static_cast<double>(memory_info(device).total);
+    cache(device).set_limit(fraction == 1 ? std::numeric_limits<std::size_t>::max()
+                                          : static_cast<std::size_t>(total * fraction));
+    fractions()[static_cast<std::size_t>(device)] = fraction;
+  }
+
+  static double fraction(int device) { return fractions()[static_cast<std::size_t>(device)]; }
+
+  static MemoryInfo memory_info([[maybe_unused]] int device) {
+    if constexpr (HasMemoryInfo<Runtime>) {
+      Devices<Runtime>::use();
+      return Runtime::memory_info(device);
+    } else {
+      missing("figures of free memory", "memory_info");
+    }
+  }
+
+  // c10::DeviceAllocator
+
+  bool initialized() { return Devices<Runtime>::used(); }
+
+  void emptyCache(MempoolId = {0, 0}) {
+    for (std::atomic<Cache*>& place : caches()) {
+      if (Cache* const made = place.load(std::memory_order_acquire)) made->empty_cache();
+    }
+  }
+
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) {
+    record_stream(data, stream.id(), stream.device_index());
+  }
+
+  DeviceStatistics getDeviceStats(c10::DeviceIndex device) {
+    return device_statistics(cache(Devices<Runtime>::checked(device)).statistics());
+  }
+
+  void resetAccumulatedStats(c10::DeviceIndex device) {
+    cache(Devices<Runtime>::checked(device)).reset_accumulated();
+  }
+
+  void resetPeakStats(c10::DeviceIndex device) {
+    cache(Devices<Runtime>::checked(device)).reset_peak();
+  }
+
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) {
+    const MemoryInfo info = memory_info(Devices<Runtime>::checked(device));
+    return {info.free, info.total};
   }
 
  private:
-  struct Block {
-    void* pointer;
-    std::size_t bytes;
-    int device;
-  };
+  static constexpr std::size_t kDevices = std::numeric_limits<c10::DeviceIndex>::max() + 1;
 
-  static void free_block(void* context) {
-    if (context == nullptr) return;
-    const auto* block = static_cast<Block*>(context);
-    // In a forked child the driver that gave the block is not there.
-    if (!Devices<Runtime>::forked()) {
-      if constexpr (HasStreams<Runtime>) finish(block->device);
-      Runtime::deallocate(block->pointer, block->bytes, block->device);
-    }
-    delete block;
+  static std::array<std::atomic<Cache*>, kDevices>& caches() {
+    static std::array<std::atomic<Cache*>, kDevices> all{};
+    return all;
   }
 
-  /// Waits for the work that may use a block which is about to go.
-  static void finish(int device) noexcept {
+  static std::array<std::atomic<double>, kDevices>& fractions() {
+    static auto& all = *[] {
+      auto* const made = new std::array<std::atomic<double>, kDevices>;
+      for (std::atomic<double>& one : *made) one = 1;
+      return made;
+    }();
+    return all;
+  }
+
+  /// In a forked child the driver that gave the block is not there, and its allocator may be
+  /// locked. An error of the driver cannot be thrown from here: the block is lost.
+  static void free_block(void* context) {
+    if (context == nullptr || Devices<Runtime>::forked()) return;
+    auto* const block = static_cast<MemoryBlock*>(context);
     try {
-      Runtime::synchronize(device);
-    } catch (...) {  // the driver says so again at its next call
+      cache(block->device).free(block);
+    } catch (const std::exception& error) {
+      TORCH_WARN("memory of ", c10::DeviceTypeName(kDeviceType, true), ":", block->device,
+                 " is lost: ", error.what());
     }
   }
 
   [[noreturn]] static void out_of_memory(std::size_t bytes, int device) {
-    const std::string name = c10::DeviceTypeName(kDeviceType, true);
-    TORCH_CHECK_WITH(OutOfMemoryError, false, name, " out of memory. Tried to allocate ",
-                     readable(bytes), " on ", name, ":", device);
-    std::terminate();
-  }
-
-  static std::string readable(std::size_t bytes) {
-    constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    if (bytes < 1024) return std::to_string(bytes) + " bytes";
-    double value = static_cast<double>(bytes);
-    std::size_t unit = 0;
-    for (; value >= 1024; value /= 1024) ++unit;
-    char text[32];
-    std::snprintf(text, sizeof text, "%.2f %s", value, kUnits[unit]);
-    return text;
+    OutOfMemory report;
+    report.device = device;
+    report.bytes = bytes;
+    report.statistics = cache(device).statistics();
+    report.fraction = fraction(device);
+    if constexpr (HasMemoryInfo<Runtime>) report.info = Runtime::memory_info(device);
+    report.raise();
   }
 };
 
-/// Tells the allocator that a stream uses a block: the block's memory serves others only when the
-/// work is done that the stream has when the block is freed. For an allocator without such a
-/// function, which waits for the whole device before it frees, there is nothing to tell.
+/// Tells the allocator that a stream uses a block: see `Allocator::record_stream`.
 template <class Runtime>
-void record_stream([[maybe_unused]] const c10::DataPtr& block, [[maybe_unused]] c10::StreamId id,
-                   [[maybe_unused]] c10::DeviceIndex device) {
-  if constexpr (requires { Allocator<Runtime>::instance().record_stream(block, id, device); }) {
-    Allocator<Runtime>::instance().record_stream(block, id, device);
-  }
+void record_stream(const c10::DataPtr& block, c10::StreamId id, c10::DeviceIndex device) {
+  Allocator<Runtime>::instance().record_stream(block, id, device);
 }
 
 }  // namespace backendkit

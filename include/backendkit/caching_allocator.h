@@ -42,6 +42,7 @@ struct MemoryBlock {
   char* pointer = nullptr;
   std::size_t bytes = 0;
   std::size_t requested = 0;      // by the tensor that has it
+  int device = 0;                 // of the allocator
   std::int64_t stream = 0;        // whose work uses it; a free block goes to tensors of this stream
   bool small = false;             // of the small pool
   bool allocated = false;         // a tensor has it
@@ -88,7 +89,8 @@ class CachingAllocator {
   static constexpr std::size_t kLargeSegment = std::size_t{20} << 20;  // for up to half of it
   static constexpr std::size_t kRoundSegment = std::size_t{2} << 20;   // of larger segments
 
-  explicit CachingAllocator(Driver driver = {}) : driver_(std::move(driver)) {}
+  explicit CachingAllocator(Driver driver = {}, int device = 0)
+      : driver_(std::move(driver)), device_(device) {}
 
   /// Gives all memory back; no tensor has a block any more.
   ~CachingAllocator() {
@@ -296,6 +298,7 @@ class CachingAllocator {
     if (pointer == nullptr) return nullptr;
     block->pointer = static_cast<char*>(pointer);
     block->bytes = bytes;
+    block->device = device_;
     block->stream = stream;
     block->small = small;
     segments_.emplace(block->pointer, Segment{bytes, block.get()});
@@ -313,6 +316,7 @@ class CachingAllocator {
     auto* const other = new MemoryBlock;
     other->pointer = block->pointer + bytes;
     other->bytes = rest;
+    other->device = block->device;
     other->stream = block->stream;
     other->small = block->small;
     other->before = block;
@@ -400,6 +404,7 @@ class CachingAllocator {
 
   mutable std::mutex mutex_;
   Driver driver_;
+  const int device_;
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();
   FreeBlocks small_;
   FreeBlocks large_;

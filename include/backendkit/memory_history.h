@@ -5,19 +5,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string_view>
 #include <vector>
 
 namespace backendkit {
 
-/// What happened to memory; the names that PyTorch's viewer of memory reads stand behind.
+/// What happened to memory.
 enum class MemoryAction {
-  kAlloc,          // alloc: a tensor got a block
-  kFreeRequested,  // free_requested: it gave it back
-  kFreeCompleted,  // free_completed: no stream uses the block any more
-  kSegmentAlloc,   // segment_alloc: the driver gave a segment
-  kSegmentFree,    // segment_free: it got one back
-  kOutOfMemory,    // oom: it had none; the address is what it had free
+  kAlloc,          // a tensor got a block
+  kFreeRequested,  // it gave it back
+  kFreeCompleted,  // no stream uses the block any more
+  kSegmentAlloc,   // the driver gave a segment
+  kSegmentFree,    // it got one back
+  kOutOfMemory,    // the driver had none
 };
+
+/// The name that PyTorch's viewer of memory knows.
+constexpr std::string_view name_of(MemoryAction action) {
+  switch (action) {
+    case MemoryAction::kAlloc:
+      return "alloc";
+    case MemoryAction::kFreeRequested:
+      return "free_requested";
+    case MemoryAction::kFreeCompleted:
+      return "free_completed";
+    case MemoryAction::kSegmentAlloc:
+      return "segment_alloc";
+    case MemoryAction::kSegmentFree:
+      return "segment_free";
+    case MemoryAction::kOutOfMemory:
+      return "oom";
+  }
+  return "";
+}
 
 struct MemoryEvent {
   MemoryAction action = MemoryAction::kAlloc;

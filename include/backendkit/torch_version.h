@@ -7,12 +7,17 @@
 // declares it virtual it overrides all the same. A function that older releases declare `noexcept`
 // is `noexcept` for all.
 
+#include <utility>
+
 #include <ATen/core/Generator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <torch/version.h>
 
 #if __has_include(<ATen/core/GeneratorForPrivateuseone.h>)
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #endif
+
+#include <backendkit/memory_statistics.h>
 
 /// Whether the PyTorch compiled for is of release MAJOR.MINOR or newer.
 #define BACKENDKIT_TORCH_AT_LEAST(MAJOR, MINOR) \
@@ -20,6 +25,57 @@
    (TORCH_VERSION_MAJOR == (MAJOR) && TORCH_VERSION_MINOR >= (MINOR)))
 
 namespace backendkit {
+
+#if BACKENDKIT_TORCH_AT_LEAST(2, 9)
+
+/// What torch.accelerator asks for memory.
+using DeviceAllocatorBase = c10::DeviceAllocator;
+using DeviceStatistics = c10::CachingDeviceAllocator::DeviceStats;
+
+/// Statistics as torch.accelerator has them.
+inline DeviceStatistics device_statistics(const MemoryStatistics& ours) {
+  DeviceStatistics theirs;
+  const auto fill = [](c10::CachingDeviceAllocator::StatArray& to,
+                       const MemoryStatistics::Figures& from) {
+    auto place = to.begin();
+    for (const MemoryFigure& figure : from) {
+      place->current = figure.current;
+      place->peak = figure.peak;
+      place->allocated = figure.allocated;
+      place->freed = figure.freed;
+      ++place;
+    }
+  };
+  fill(theirs.allocation, ours.allocation);
+  fill(theirs.segment, ours.segment);
+  fill(theirs.active, ours.active);
+  fill(theirs.inactive_split, ours.inactive_split);
+  fill(theirs.allocated_bytes, ours.allocated_bytes);
+  fill(theirs.reserved_bytes, ours.reserved_bytes);
+  fill(theirs.active_bytes, ours.active_bytes);
+  fill(theirs.inactive_split_bytes, ours.inactive_split_bytes);
+  fill(theirs.requested_bytes, ours.requested_bytes);
+  theirs.num_alloc_retries = ours.num_alloc_retries;
+  theirs.num_ooms = ours.num_ooms;
+  theirs.num_sync_all_streams = ours.num_sync_all_streams;
+  theirs.num_device_alloc = ours.num_device_alloc;
+  theirs.num_device_free = ours.num_device_free;
+  return theirs;
+}
+
+#else
+
+using DeviceAllocatorBase = c10::Allocator;
+using DeviceStatistics = MemoryStatistics;
+
+inline DeviceStatistics device_statistics(const MemoryStatistics& ours) {
+  return ours;
+}
+
+#endif
+
+/// c10::MempoolId_t, which older releases have elsewhere; {0, 0} is all memory.
+using MempoolId = std::pair<unsigned long long, unsigned long long>;
 
 /// Makes `make` what `torch.Generator(device)` calls, in releases that do not ask the hooks for it.
 inline void register_generator_maker([[maybe_unused]] at::Generator (*make)(c10::DeviceIndex)) {

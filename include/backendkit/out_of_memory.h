@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include <c10/core/Device.h>
+#include <c10/util/Exception.h>
+
+#include <backendkit/device.h>
+#include <backendkit/memory_statistics.h>
+
+namespace backendkit {
+
+/// What is known when a device has no memory for a tensor.
+struct OutOfMemory {
+  int device = 0;
+  std::size_t bytes = 0;           // that were asked for
+  std::optional<MemoryInfo> info;  // where the Runtime says it
+  MemoryStatistics statistics;
+  double fraction = 1;  // of the device's memory that this process may have
+
+  /// Throws torch.OutOfMemoryError, in the words of PyTorch's own devices.
+  [[noreturn]] void raise() const {
+    const std::string name = c10::DeviceTypeName(kDeviceType, true);
+    const std::string where = name + ":" + std::to_string(device);
+    std::string text = name + " out of memory. Tried to allocate " + readable(bytes) + ".";
+    if (info) {
+      text += " " + where + " has a total capacity of " + readable(info->total) + " of which " +
+              readable(info->free) + " is free.";
+      if (fraction < 1) {
+        const double allowed = static_cast<double>(info->total) * fraction;
+        text += " " + readable(static_cast<std::size_t>(allowed)) + " allowed.";
+      }
+    } else {
+      text += " It is for " + where + ".";
+    }
+    const auto allocated = static_cast<std::size_t>(statistics.allocated_bytes.all().current);
+    const auto reserved = static_cast<std::size_t>(statistics.reserved_bytes.all().current);
+    text += " Of the allocated memory " + readable(allocated) + " is allocated by PyTorch, and " +
+            readable(reserved - allocated) + " is reserved by PyTorch but unallocated.";
+    TORCH_CHECK_WITH(OutOfMemoryError, false, text);
+    std::terminate();
+  }
+
+ private:
+  static std::string readable(std::size_t bytes) {
+    constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) return std::to_string(bytes) + " bytes";
+    double value = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    for (; value >= 1024; value /= 1024) ++unit;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f %s", value, kUnits[unit]);
+    return text;
+  }
+};
+
+}  // namespace backendkit
