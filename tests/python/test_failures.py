@@ -75,6 +75,8 @@ USES = {
     "get_rng_state": "torch.foo.get_rng_state()",
     "get_rng_state_all": "torch.foo.get_rng_state_all()",
     "seed": "torch.foo.seed()",
+    "mem_get_info": "torch.foo.mem_get_info()",
+    "set_per_process_memory_fraction": "torch.foo.set_per_process_memory_fraction(0.5)",
     "init": "torch.foo.init()",
 }
 
@@ -98,10 +100,20 @@ print(torch.foo.is_initialized(), torch.foo._is_in_bad_fork(), torch.accelerator
       if hasattr(torch, "accelerator") else False)
 torch.manual_seed(1); torch.foo.manual_seed_all(1)
 with torch.foo.device(-1): print(torch.foo.get_amp_supported_dtype() is not None)
+torch.foo.empty_cache(); torch.foo.reset_peak_memory_stats()
+torch.foo.memory._record_memory_history()
+print(torch.foo.memory_allocated(), torch.foo.memory_stats(), torch.foo.memory_snapshot(),
+      repr(torch.foo.memory_summary()), torch.foo.memory._snapshot()["device_traces"])
 import torch_foo
 print(torch_foo.is_loaded, (torch.ones(2) + 1).tolist())
 """
-QUIET_LINES = ["foo False 0", "False False False", "True", "False [2.0, 2.0]"]
+QUIET_LINES = [
+    "foo False 0",
+    "False False False",
+    "True",
+    "0 {} [] '' []",
+    "False [2.0, 2.0]",
+]
 
 
 @pytest.mark.parametrize("name", SPOILT)

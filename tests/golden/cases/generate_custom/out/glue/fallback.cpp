@@ -5,6 +5,7 @@
 #include <backendkit/autocast.h>
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
+#include <backendkit/memory_ops.h>
 #include <backendkit/python_ops.h>
 
 namespace {
@@ -26,6 +27,7 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 // longer to compile than all the rest of backend.cpp.
 TORCH_LIBRARY(_torch_kite, library) {
   backendkit::PythonOperators<::kite::Runtime>::define_all(library);
+  backendkit::MemoryOperators<::kite::Runtime>::define_all(library);
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {

@@ -332,3 +332,9 @@ def __getattr__(name: str) -> Any:
     if name in globals():
         return globals()[name]
     raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")
+
+
+#: `torch.kite.memory`; its public names are names of this module as well.
+memory = importlib.import_module("torch_kite._memory")
+globals().update({name: getattr(memory, name) for name in memory.__all__})
+__all__ += ["memory", *memory.__all__]
