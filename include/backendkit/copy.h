@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/quantized/QTensorImpl.h>
 
+#include <backendkit/pinned_allocator.h>
 #include <backendkit/transfers.h>
 
 namespace backendkit {
@@ -42,8 +43,9 @@ class Copier {
     if (dst.numel() == 0 || same_view(src, dst)) return dst;
     at::assert_no_partial_overlap(dst, self);
     if (bytes_can_go(src, dst)) {
+      const bool wait = !non_blocking || !keeps_host_memory(src, dst);
       move(dst.mutable_data_ptr(), dst.device(), src.const_data_ptr(), src.device(), dst.nbytes(),
-           non_blocking);
+           wait);
     } else {
       through_host(src, dst);
     }
@@ -80,10 +82,25 @@ class Copier {
            dst.is_non_overlapping_and_dense() && src.strides() == dst.strides();
   }
 
-  /// Copies bytes from any device to any device, through the host where they differ. Memory of the
-  /// host that is not pinned is the caller's again when this returns, `non_blocking` or not.
+  /// Whether the host's side of a copy between host and device is pinned memory, which its
+  /// allocator then keeps until the current stream's work is done.
+  static bool keeps_host_memory([[maybe_unused]] const at::Tensor& src,
+                                [[maybe_unused]] const at::Tensor& dst) {
+    if constexpr (HasPinnedMemory<Runtime>) {
+      if (on_device(src) == on_device(dst)) return false;
+      const at::Tensor& host = on_device(src) ? dst : src;
+      const c10::DeviceIndex device = (on_device(src) ? src : dst).device().index();
+      return PinnedAllocator<Runtime>::record_stream(host.storage().data_ptr(),
+                                                     Streams<Runtime>::current(device), device);
+    } else {
+      return false;
+    }
+  }
+
+  /// Copies bytes from any device to any device, through the host where they differ. Unless `wait`
+  /// is false, the host's memory is the caller's again when this returns.
   static void move(void* dst, c10::Device to, const void* src, c10::Device from, std::size_t bytes,
-                   [[maybe_unused]] bool non_blocking = false) {
+                   bool wait = true) {
     const bool to_device = to.type() == kDeviceType;
     const bool from_device = from.type() == kDeviceType;
     if (to_device && from_device && to != from) {
@@ -96,7 +113,7 @@ class Copier {
                           : !from_device ? CopyKind::kHostToDevice
                                          : CopyKind::kDeviceToDevice;
     Transfers<Runtime> transfers;
-    transfers.begin(dst, src, bytes, kind, (to_device ? to : from).index());
+    transfers.begin(dst, src, bytes, kind, (to_device ? to : from).index(), wait);
     transfers.finish();
   }
 

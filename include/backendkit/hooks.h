@@ -6,6 +6,7 @@
 #include <backendkit/allocator.h>
 #include <backendkit/device.h>
 #include <backendkit/generator.h>
+#include <backendkit/pinned_allocator.h>
 
 namespace backendkit {
 
@@ -61,10 +62,21 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return make_generator<Runtime>(index);
   }
 
-  bool isPinnedPtr(const void*) const override { return false; }
+  bool isPinnedPtr([[maybe_unused]] const void* pointer) const override {
+    if constexpr (HasPinnedMemory<Runtime>) {
+      return Devices<Runtime>::used() && !Devices<Runtime>::forked() &&
+             Runtime::is_host_pointer(pointer);
+    } else {
+      return false;
+    }
+  }
 
   c10::Allocator* getPinnedMemoryAllocator() const override {
-    missing("pinned memory", "allocate_host");
+    if constexpr (HasPinnedMemory<Runtime>) {
+      return &PinnedAllocator<Runtime>::instance();
+    } else {
+      missing("pinned memory", "allocate_host");
+    }
   }
 
   at::Device getDeviceFromPtr(void*) const override {

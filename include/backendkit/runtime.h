@@ -184,6 +184,33 @@ concept HasMemoryInfo = requires(int device) {
   { Runtime::memory_info(device) } -> std::same_as<MemoryInfo>;
 };
 
+/// `void* allocate_host(std::size_t bytes)`: memory of the host, aligned for any number, that
+/// `copy` works on while the host goes on; null when there is not enough.
+template <class Runtime>
+concept HasAllocateHost = requires(std::size_t bytes) {
+  { Runtime::allocate_host(bytes) } -> std::same_as<void*>;
+};
+
+/// `void deallocate_host(void* pointer, std::size_t bytes)`: gives back what `allocate_host` gave
+/// for as many bytes. The work that used it is done. Does not throw.
+template <class Runtime>
+concept HasDeallocateHost = requires(void* pointer, std::size_t bytes) {
+  { Runtime::deallocate_host(pointer, bytes) } -> std::same_as<void>;
+};
+
+/// `bool is_host_pointer(const void* pointer)`: whether a pointer is one into memory of
+/// `allocate_host`, or other memory that the driver knows as such.
+template <class Runtime>
+concept HasIsHostPointer = requires(const void* pointer) {
+  { Runtime::is_host_pointer(pointer) } -> std::same_as<bool>;
+};
+
+/// Pinned memory: `pin_memory`, and copies with `non_blocking=True` that the host does not wait
+/// for: the three functions above.
+template <class Runtime>
+concept HasPinnedMemory =
+    HasAllocateHost<Runtime> && HasDeallocateHost<Runtime> && HasIsHostPointer<Runtime>;
+
 // Whether a Runtime has a function of that name, whatever its signature.
 #define BACKENDKIT_RUNTIME_HAS(function) (requires { &Runtime::function; })
 
@@ -219,6 +246,12 @@ constexpr bool check_optional_functions() {
                             "backendkit::EventHandle end, int device)");
   BACKENDKIT_CHECK_OPTIONAL(HasMemoryInfo, memory_info,
                             "backendkit::MemoryInfo memory_info(int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasAllocateHost, allocate_host,
+                            "void* allocate_host(std::size_t bytes)");
+  BACKENDKIT_CHECK_OPTIONAL(HasDeallocateHost, deallocate_host,
+                            "void deallocate_host(void* pointer, std::size_t bytes)");
+  BACKENDKIT_CHECK_OPTIONAL(HasIsHostPointer, is_host_pointer,
+                            "bool is_host_pointer(const void* pointer)");
 #undef BACKENDKIT_CHECK_OPTIONAL
   constexpr bool any_stream =
       HasCreateStream<Runtime> || HasSynchronizeStream<Runtime> || HasQueryStream<Runtime>;
@@ -230,6 +263,11 @@ constexpr bool check_optional_functions() {
   static_assert(!any_event || HasEvents<Runtime>,
                 "a Runtime with events has create_event, destroy_event, record_event, wait_event, "
                 "query_event and synchronize_event");
+  constexpr bool any_pinned =
+      HasAllocateHost<Runtime> || HasDeallocateHost<Runtime> || HasIsHostPointer<Runtime>;
+  static_assert(!any_pinned || HasPinnedMemory<Runtime>,
+                "a Runtime with pinned memory has allocate_host, deallocate_host and "
+                "is_host_pointer");
   static_assert(!HasElapsedMs<Runtime> || HasEvents<Runtime>,
                 "a Runtime with elapsed_ms has events: create_event and the others");
   return true;

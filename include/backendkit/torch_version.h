@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/Generator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <torch/version.h>
@@ -71,6 +72,55 @@ using DeviceStatistics = MemoryStatistics;
 inline DeviceStatistics device_statistics(const MemoryStatistics& ours) {
   return ours;
 }
+
+#endif
+
+#if BACKENDKIT_TORCH_AT_LEAST(2, 9)
+
+/// What torch.accelerator asks for pinned memory of the host.
+using HostAllocatorBase = at::HostAllocator;
+using HostStatistics = at::HostStats;
+
+/// The figures have had other names before.
+template <class Statistics = HostStatistics>
+Statistics host_statistics(const MemoryStatistics& ours) {
+  Statistics theirs;
+  const auto fill = [](auto& to, const MemoryStatistics::Figures& from) {
+    to.current = from.all().current;
+    to.peak = from.all().peak;
+    to.allocated = from.all().allocated;
+    to.freed = from.all().freed;
+  };
+  if constexpr (requires { theirs.active_requests; }) {
+    fill(theirs.active_requests, ours.active);
+    fill(theirs.active_bytes, ours.active_bytes);
+    fill(theirs.allocations, ours.segment);
+    fill(theirs.allocated_bytes, ours.reserved_bytes);
+  } else {
+    fill(theirs.allocation, ours.allocation);
+    fill(theirs.segment, ours.segment);
+    fill(theirs.allocated_bytes, ours.allocated_bytes);
+    fill(theirs.reserved_bytes, ours.reserved_bytes);
+  }
+  theirs.num_host_alloc = ours.num_device_alloc;
+  theirs.num_host_free = ours.num_device_free;
+  return theirs;
+}
+
+inline void register_host_allocator(HostAllocatorBase* allocator, c10::DeviceType device) {
+  at::setHostAllocator(device, allocator);
+}
+
+#else
+
+using HostAllocatorBase = c10::Allocator;
+using HostStatistics = MemoryStatistics;
+
+inline HostStatistics host_statistics(const MemoryStatistics& ours) {
+  return ours;
+}
+
+inline void register_host_allocator(HostAllocatorBase*, c10::DeviceType) {}
 
 #endif
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
@@ -19,23 +20,26 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// An error of the driver shows at its next call; here another one may be under way.
+  /// Waits where `finish` was not called, since an error is under way. One of the driver's on top
+  /// of that is told, but not thrown.
   ~Transfers() {
     try {
       finish();
-    } catch (...) {
+    } catch (const std::exception& error) {
+      TORCH_WARN("a copy of the device failed: ", error.what());
     }
   }
 
-  /// Begins a copy within a device, or between it and the host.
-  void begin(void* dst, const void* src, std::size_t bytes, CopyKind kind,
-             c10::DeviceIndex device) {
+  /// Begins a copy within a device, or between it and the host; `wait` is false for memory of the
+  /// host that stays as it is until the device has done it.
+  void begin(void* dst, const void* src, std::size_t bytes, CopyKind kind, c10::DeviceIndex device,
+             [[maybe_unused]] bool wait = true) {
     if (bytes == 0) return;
     const c10::DeviceGuard guard(c10::Device(kDeviceType, device));
     Devices<Runtime>::use();
     StreamHandle const stream = current_stream<Runtime>(device);
     if constexpr (HasStreams<Runtime>) {
-      if (kind != CopyKind::kDeviceToDevice) note(device);
+      if (wait && kind != CopyKind::kDeviceToDevice) note(device);
     }
     Runtime::copy(dst, src, bytes, kind, stream);
   }

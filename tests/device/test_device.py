@@ -158,11 +158,6 @@ def test_a_generator_of_the_cpu_is_refused_as_a_cpu_operator_takes_it(device):
         torch.randn(4, generator=generator, device=device)
 
 
-def test_what_the_runtime_lacks_is_named(device):
-    with pytest.raises((RuntimeError, NotImplementedError), match="allocate_host"):
-        torch.ones(2).pin_memory(device)
-
-
 if hasattr(torch, "accelerator"):  # since PyTorch 2.6
 
     def test_the_accelerator_api(device):

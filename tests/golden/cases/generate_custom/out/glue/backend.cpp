@@ -5,6 +5,7 @@
 #include <backendkit/allocator.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
+#include <backendkit/pinned_allocator.h>
 #include <backendkit/torch_version.h>
 
 namespace {
@@ -17,6 +18,10 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, backendkit::DeviceGuard<Runtime>);
   static backendkit::Hooks<Runtime> hooks;
   c10::SetAllocator(backendkit::kDeviceType, &backendkit::Allocator<Runtime>::instance());
   at::RegisterPrivateUse1HooksInterface(&hooks);
+  if constexpr (backendkit::HasPinnedMemory<Runtime>) {
+    backendkit::register_host_allocator(&backendkit::PinnedAllocator<Runtime>::instance(),
+                                        backendkit::kDeviceType);
+  }
   backendkit::register_generator_maker(&backendkit::make_generator<Runtime>);
   return true;
 }();

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <deque>
 #include <future>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -116,6 +118,17 @@ struct Event {
 
 Event& event_of(backendkit::EventHandle handle) { return *static_cast<Event*>(handle); }
 
+/// Memory of the host that was asked for as pinned, by address.
+struct Pinned {
+  std::mutex mutex;
+  std::map<const void*, std::size_t> blocks;
+};
+
+Pinned& pinned() {
+  static auto* const all = new Pinned;
+  return *all;
+}
+
 std::size_t memory_of_a_device() {
   static const std::size_t bytes =
       from_environment("KITE_SIMULATOR_MEMORY", std::size_t{16} << 30);
@@ -154,6 +167,29 @@ backendkit::MemoryInfo Runtime::memory_info(int device) {
   Device& where = device_of(device);
   const std::lock_guard<std::mutex> lock(where.mutex);
   return {memory_of_a_device() - where.used, memory_of_a_device()};
+}
+
+// Nothing has to be pinned here, only known.
+void* Runtime::allocate_host(std::size_t bytes) {
+  const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* const pointer = std::aligned_alloc(kAlignment, whole);
+  const std::lock_guard<std::mutex> lock(pinned().mutex);
+  if (pointer != nullptr) pinned().blocks.emplace(pointer, bytes);
+  return pointer;
+}
+
+void Runtime::deallocate_host(void* pointer, std::size_t) {
+  const std::lock_guard<std::mutex> lock(pinned().mutex);
+  pinned().blocks.erase(pointer);
+  std::free(pointer);
+}
+
+bool Runtime::is_host_pointer(const void* pointer) {
+  const std::lock_guard<std::mutex> lock(pinned().mutex);
+  const auto after = pinned().blocks.upper_bound(pointer);
+  if (after == pinned().blocks.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(after);
+  return static_cast<const char*>(pointer) < static_cast<const char*>(begin) + bytes;
 }
 
 // The simulated memory is the host's, so a copy of any kind is the same.

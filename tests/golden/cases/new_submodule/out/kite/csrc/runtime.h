@@ -40,6 +40,10 @@ struct Runtime {
   static double elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int device);
 
   static backendkit::MemoryInfo memory_info(int device);
+
+  static void* allocate_host(std::size_t bytes);
+  static void deallocate_host(void* pointer, std::size_t bytes);
+  static bool is_host_pointer(const void* pointer);
 };
 
 /// Runs a kernel on the current stream of the current device, as a launch of your driver would:

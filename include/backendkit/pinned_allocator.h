@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+
+#include <c10/core/Allocator.h>
+
+#include <backendkit/allocator.h>
+
+namespace backendkit {
+
+/// Pinned memory of the host, as a CachingAllocator asks for it. Streams of all devices use it, so
+/// that what the cache knows as a stream is a device and a stream.
+template <class Runtime>
+class PinnedMemory {
+ public:
+  struct Event {
+    EventHandle handle;
+    int device;
+  };
+
+  static constexpr std::int64_t kHost = 0;  // the stream of blocks that no device used
+
+  static std::int64_t user(c10::DeviceIndex device, c10::StreamId stream) {
+    return (static_cast<std::int64_t>(device) + 1) * kDevice + stream;
+  }
+
+  void* allocate(std::size_t bytes) {
+    try {
+      return Runtime::allocate_host(bytes);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
+  void deallocate(void* pointer, std::size_t bytes) { Runtime::deallocate_host(pointer, bytes); }
+
+  void synchronize() {
+    for (int device = 0; device < Devices<Runtime>::count(); ++device) {
+      Runtime::synchronize(device);
+    }
+  }
+
+  Event record(std::int64_t user) {
+    const auto device = static_cast<int>(user / kDevice - 1);
+    return {RuntimeMemory<Runtime>(device).record(user % kDevice), device};
+  }
+
+  bool done(Event event) { return RuntimeMemory<Runtime>(event.device).done(event.handle); }
+  void destroy(Event event) { RuntimeMemory<Runtime>(event.device).destroy(event.handle); }
+
+ private:
+  static constexpr std::int64_t kDevice = std::int64_t{1} << 32;  // more than any id of a stream
+};
+
+/// PyTorch's allocator of pinned memory, which is of the CPU: at::HostAllocator, in releases
+/// without it c10::Allocator. What is freed is kept for later tensors, after the copies that were
+/// told to use it. Throws torch.OutOfMemoryError when there is none. Functions without `override`
+/// are not virtual in every release.
+template <class Runtime>
+class PinnedAllocator final : public HostAllocatorBase {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    const c10::Device host(c10::kCPU);
+    if (bytes == 0) return {nullptr, nullptr, &free_block, host};
+    Devices<Runtime>::use();
+    MemoryBlock* const block = cache().allocate(bytes, PinnedMemory<Runtime>::kHost);
+    TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, "out of pinned memory of the host for ",
+                     c10::DeviceTypeName(kDeviceType, true), ". Tried to allocate ", bytes,
+                     " bytes");
+    return {block->pointer, block, &free_block, host};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+
+  void copy_data(void* dst, const void* src, std::size_t bytes) const override {
+    default_copy_data(dst, src, bytes);
+  }
+
+  static PinnedAllocator& instance() {
+    static auto* const allocator = new PinnedAllocator;  // memory may be freed after destructors
+    return *allocator;
+  }
+
+  /// Tells that a stream uses memory until the work is done that it has when the memory is freed.
+  /// False when the memory is not of this allocator, so that the caller has to wait.
+  static bool record_stream(const c10::DataPtr& data, c10::StreamId stream,
+                            c10::DeviceIndex device) {
+    if (data.get_deleter() != &free_block) return false;
+    return record(data.get_context(), stream, device);
+  }
+
+  // at::HostAllocator
+
+  bool record_event(void*, void* context, c10::Stream stream) {
+    return record(context, stream.id(), stream.device_index());
+  }
+
+  void empty_cache() { cache().empty_cache(); }
+  HostStatistics get_stats() { return host_statistics(cache().statistics()); }
+  void reset_accumulated_stats() { cache().reset_accumulated(); }
+  void reset_peak_stats() { cache().reset_peak(); }
+
+ private:
+  using Cache = CachingAllocator<PinnedMemory<Runtime>>;
+
+  static Cache& cache() {
+    static auto* const cache = new Cache;
+    return *cache;
+  }
+
+  static bool record(void* context, c10::StreamId stream, c10::DeviceIndex device) {
+    if (context == nullptr) return true;
+    cache().record_stream(static_cast<MemoryBlock*>(context),
+                          PinnedMemory<Runtime>::user(device, stream));
+    return true;
+  }
+
+  /// As for memory of the device: see Allocator.
+  static void free_block(void* context) {
+    if (context == nullptr || Devices<Runtime>::forked()) return;
+    try {
+      cache().free(static_cast<MemoryBlock*>(context));
+    } catch (const std::exception& error) {
+      TORCH_WARN("pinned memory is lost: ", error.what());
+    }
+  }
+};
+
+}  // namespace backendkit
