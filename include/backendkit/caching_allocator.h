@@ -6,16 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include <backendkit/memory_block.h>
 #include <backendkit/memory_history.h>
 #include <backendkit/memory_statistics.h>
 
@@ -35,39 +33,6 @@ concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
   { driver.record(stream) } -> std::same_as<typename Driver::Event>;
   { driver.done(event) } -> std::same_as<bool>;
   { driver.destroy(event) } -> std::same_as<void>;
-};
-
-/// A part of a segment: the memory of a tensor, or free.
-struct MemoryBlock {
-  char* pointer = nullptr;
-  std::size_t bytes = 0;
-  std::size_t requested = 0;      // by the tensor that has it
-  int device = 0;                 // of the allocator
-  std::int64_t stream = 0;        // whose work uses it; a free block goes to tensors of this stream
-  bool small = false;             // of the small pool
-  bool allocated = false;         // a tensor has it
-  std::size_t events = 0;         // that have to be done before it is free
-  MemoryBlock* before = nullptr;  // neighbours in the segment
-  MemoryBlock* after = nullptr;
-  std::vector<std::int64_t> users;  // other streams that use it
-
-  bool free() const { return !allocated && events == 0; }
-  bool split() const { return before != nullptr || after != nullptr; }
-};
-
-/// A segment and its blocks, as `CachingAllocator::snapshot` describes it.
-struct MemorySegment {
-  std::uintptr_t address = 0;
-  std::size_t bytes = 0;
-  std::int64_t stream = 0;
-  bool small = false;
-  struct Block {
-    std::size_t bytes = 0;
-    std::size_t requested = 0;
-    bool allocated = false;
-    bool active = false;  // allocated, or a stream may still use it
-  };
-  std::vector<Block> blocks;  // in the order of their addresses
 };
 
 /// The memory of one device, cached: what tensors free is given to later ones, since a driver's own
@@ -221,23 +186,6 @@ class CachingAllocator {
   }
 
  private:
-  /// What is asked of the free blocks: the smallest of a stream that is large enough.
-  struct Wanted {
-    std::int64_t stream;
-    std::size_t bytes;
-  };
-
-  struct BySize {
-    using is_transparent = void;
-    bool operator()(const MemoryBlock* a, const MemoryBlock* b) const {
-      return std::tie(a->stream, a->bytes, a->pointer) < std::tie(b->stream, b->bytes, b->pointer);
-    }
-    bool operator()(const MemoryBlock* a, const Wanted& b) const {
-      return std::tie(a->stream, a->bytes) < std::tie(b.stream, b.bytes);
-    }
-  };
-  using FreeBlocks = std::set<MemoryBlock*, BySize>;
-
   struct Segment {
     std::size_t bytes;
     MemoryBlock* first;  // stays the first: a block is merged into the one before it
@@ -253,25 +201,26 @@ class CachingAllocator {
     return round_up(bytes, kRoundSegment);
   }
 
+  using FreeBlocks = MemoryBlock::Free;
+
   FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
 
   /// A free block out of the pool, maybe larger than asked for; null when there is none.
   MemoryBlock* take(std::size_t bytes, std::int64_t stream, bool small) {
     FreeBlocks& blocks = free_blocks(small);
-    const auto found = blocks.lower_bound(Wanted{stream, bytes});
+    const auto found = blocks.lower_bound(MemoryBlock::Wanted{stream, bytes});
     if (found == blocks.end() || (*found)->stream != stream) return nullptr;
-    MemoryBlock* block = *found;
-    remove(found, blocks);
+    MemoryBlock* const block = *found;
+    remove(block);
     return block;
   }
 
-  void remove(typename FreeBlocks::iterator place, FreeBlocks& blocks) {
-    const MemoryBlock* block = *place;
+  void remove(MemoryBlock* block) {
     if (block->split()) {
       statistics_.inactive_split.remove(block->small, 1);
       statistics_.inactive_split_bytes.remove(block->small, block->bytes);
     }
-    spare_.push_back(blocks.extract(place));
+    spare_.push_back(free_blocks(block->small).extract(block->place));
   }
 
   void insert(MemoryBlock* block) {
@@ -281,10 +230,10 @@ class CachingAllocator {
     }
     FreeBlocks& blocks = free_blocks(block->small);
     if (spare_.empty()) {
-      blocks.insert(block);
+      block->place = blocks.insert(block).first;
     } else {
       spare_.back().value() = block;
-      blocks.insert(std::move(spare_.back()));
+      block->place = blocks.insert(std::move(spare_.back())).position;
       spare_.pop_back();
     }
   }
@@ -332,14 +281,13 @@ class CachingAllocator {
     statistics_.active.remove(block->small, 1);
     statistics_.active_bytes.remove(block->small, block->bytes);
     history_.add(MemoryAction::kFreeCompleted, block->pointer, block->bytes, block->stream);
-    FreeBlocks& blocks = free_blocks(block->small);
     if (block->after != nullptr && block->after->free()) {
-      remove(blocks.find(block->after), blocks);
+      remove(block->after);
       swallow(block);
     }
     if (block->before != nullptr && block->before->free()) {
       block = block->before;
-      remove(blocks.find(block), blocks);
+      remove(block);
       swallow(block);
     }
     insert(block);
@@ -385,7 +333,7 @@ class CachingAllocator {
         ++segment;
         continue;
       }
-      free_blocks(block->small).erase(block);
+      free_blocks(block->small).erase(block->place);
       segment = segments_.erase(segment);
       ++statistics_.num_device_free;
       statistics_.segment.remove(block->small, 1);
@@ -408,8 +356,7 @@ class CachingAllocator {
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();
   FreeBlocks small_;
   FreeBlocks large_;
-  std::vector<typename FreeBlocks::node_type>
-      spare_;  // of blocks that were taken, to be used again
+  std::vector<FreeBlocks::node_type> spare_;  // of blocks that were taken, to be used again
   std::map<char*, Segment> segments_;
   std::map<std::int64_t, Waiting> waiting_;  // by stream, in the order of its work
   std::size_t waiting_events_ = 0;
