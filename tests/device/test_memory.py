@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 import torch
-from stream_tools import in_threads, needs_current_streams, on
+from stream_tools import in_threads, on
 
 MIB = 1 << 20
 FIGURES = (
@@ -231,7 +231,6 @@ def test_the_index_of_a_device_is_checked(module):
             function(2)
 
 
-@needs_current_streams
 def test_memory_that_another_stream_uses_is_kept(device, streams, work):
     """The block goes to nobody while the other stream's work, which reads it, is not done."""
     producer, consumer = streams
@@ -256,7 +255,6 @@ def test_memory_that_another_stream_uses_is_kept(device, streams, work):
         assert torch.empty(1000, device=device).data_ptr() == place
 
 
-@needs_current_streams
 def test_blocks_belong_to_their_stream(device, streams):
     with on(streams[0]):
         place = torch.empty(1000, device=device).data_ptr()

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 import torch
-from stream_tools import current, needs_current_streams, on
+from stream_tools import current, on
 from torch.utils.data import DataLoader, TensorDataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:The argument 'device':DeprecationWarning")
@@ -54,7 +54,6 @@ def test_pinned_memory_is_used_again(pin):
         del tensor
 
 
-@needs_current_streams
 @pytest.mark.parametrize("kind", ["default", "other"])
 def test_the_host_does_not_wait(device, streams, work, pin, kind):
     stream = streams[0] if kind == "other" else current(device)
@@ -71,7 +70,6 @@ def test_the_host_does_not_wait(device, streams, work, pin, kind):
         assert torch.equal(host, values())
 
 
-@needs_current_streams
 def test_a_blocking_copy_is_done(device, streams, work, pin):
     with on(streams[0]):
         target, host = torch.zeros(1000, device=device), pin(torch.zeros(1000))
@@ -84,7 +82,6 @@ def test_a_blocking_copy_is_done(device, streams, work, pin):
         assert torch.equal(host, values())
 
 
-@needs_current_streams
 def test_memory_that_a_copy_uses_is_kept(device, streams, work, pin):
     """What was freed goes to nobody before the stream has read it."""
     with on(streams[0]):
@@ -101,7 +98,6 @@ def test_memory_that_a_copy_uses_is_kept(device, streams, work, pin):
     del others
 
 
-@needs_current_streams
 @pytest.mark.parametrize("step", range(5))
 def test_a_pipeline_of_copies(device, streams, pin, step):
     """Uploads, work and downloads on one stream, with buffers that are used in turn."""
