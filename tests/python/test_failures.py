@@ -75,6 +75,10 @@ USES = {
     "get_rng_state": "torch.foo.get_rng_state()",
     "get_rng_state_all": "torch.foo.get_rng_state_all()",
     "seed": "torch.foo.seed()",
+    "torch.foo.Stream": "torch.foo.Stream()",
+    "torch.foo.Event": "torch.foo.Event()",
+    "current_stream": "torch.foo.current_stream()",
+    "default_stream": "torch.foo.default_stream(0)",
     "mem_get_info": "torch.foo.mem_get_info()",
     "set_per_process_memory_fraction": "torch.foo.set_per_process_memory_fraction(0.5)",
     "init": "torch.foo.init()",
@@ -102,6 +106,8 @@ torch.manual_seed(1); torch.foo.manual_seed_all(1)
 with torch.foo.device(-1): print(torch.foo.get_amp_supported_dtype() is not None)
 torch.foo.empty_cache(); torch.foo.reset_peak_memory_stats()
 torch.foo.memory._record_memory_history()
+torch.foo.set_stream(None)
+with torch.foo.stream(None): pass
 print(torch.foo.memory_allocated(), torch.foo.memory_stats(), torch.foo.memory_snapshot(),
       repr(torch.foo.memory_summary()), torch.foo.memory._snapshot()["device_traces"])
 import torch_foo

@@ -334,7 +334,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")
 
 
-#: `torch.{{device}}.memory`; its public names are names of this module as well.
+#: `torch.{{device}}.memory` and `torch.{{device}}.streams`; their public names are this module's too.
 memory = importlib.import_module("{{module}}._memory")
-globals().update({name: getattr(memory, name) for name in memory.__all__})
-__all__ += ["memory", *memory.__all__]
+streams = importlib.import_module("{{module}}._streams")
+for _part in (memory, streams):
+    globals().update({name: getattr(_part, name) for name in _part.__all__})
+    __all__ += _part.__all__
+__all__ += ["memory", "streams"]
