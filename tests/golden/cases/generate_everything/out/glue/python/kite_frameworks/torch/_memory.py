@@ -104,7 +104,8 @@ def mem_get_info(device: _Device = None) -> tuple[int, int]:
 
     Raises as `init` does, and NotImplementedError where the runtime does not say it.
     """
-    return _device._library().memory_info(_device._index(device))
+    index = _device._index(device)
+    return _device._library().memory_info(index)
 
 
 def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> None:
@@ -113,12 +114,14 @@ def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> 
     More is as if the device had no more: `torch.OutOfMemoryError`. Raises as `mem_get_info`, and a
     ValueError for what is no fraction.
     """
-    _device._library().set_memory_fraction(_device._index(device), fraction)
+    index = _device._index(device)
+    _device._library().set_memory_fraction(index, fraction)
 
 
 def get_per_process_memory_fraction(device: _Device = None) -> float:
     """The part of a device's memory that this process may have; raises as `init` does."""
-    return _device._library().memory_fraction(_device._index(device))
+    index = _device._index(device)
+    return _device._library().memory_fraction(index)
 
 
 def memory_snapshot(device: _Device = None) -> list[dict[str, Any]]:
