@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 from conftest import Environment
 
-PYTHON_FILES = ["__init__", "_absent", "_build", "_device", "_gate", "_loader", "extras"]
+PYTHON_FILES = [
+    "__init__",
+    "_absent",
+    "_build",
+    "_device",
+    "_gate",
+    "_loader",
+    "_memory",
+    "_streams",
+    "extras",
+]
 SYSTEM_LIBRARIES = {"libc.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "libstdc++.so.6"}
 PYTORCH = {"libc10.so", "libtorch_cpu.so"}
 

@@ -63,6 +63,8 @@ def test_the_rest_can_be_left_out(tmp_path: Path, groups: tuple[str, ...]) -> No
     python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     torch = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout
     command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra"]
-    command += ["-Werror", f"-I{ROOT / 'include'}", "-isystem", f"{torch.strip()}/include"]
+    headers = f"{torch.strip()}/include"
+    command += ["-Werror", f"-I{ROOT / 'include'}", "-isystem", headers]
+    command += ["-isystem", f"{headers}/torch/csrc/api/include"]
     done = subprocess.run([*command, source], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
