@@ -23,8 +23,9 @@ std::string purpose(const std::string& path, const Description& description) {
       {"backend.toml", "the description; start here"},
       {"CMakeLists.txt", fmt::format("add_torch_backend({})", description.name.value)},
       {"csrc/runtime.h", "your device: the functions PyTorch needs of it"},
-      {"csrc/runtime.cpp", "a simulator; replace it by your driver"},
+      {"csrc/runtime.cpp", "the functions: calls of a simulator, then of your driver"},
       {"csrc/kernels.cpp", "your kernels"},
+      {"csrc/simulator.h", "devices that are pretended, until yours is there"},
       {description.package.value + "/extras.py", "your Python"},
       {"setup.py", "wheel, with the torch.backends entry point"},
   };
@@ -34,10 +35,15 @@ std::string purpose(const std::string& path, const Description& description) {
 
 /// The plan's files in the order a reader wants them; those not named here follow as sorted.
 std::vector<std::string> reading_order(const Plan& plan, const Description& description) {
-  const std::vector<std::string> first = {
-      "backend.toml",     "CMakeLists.txt",   "csrc/runtime.h",
-      "csrc/runtime.cpp", "csrc/kernels.cpp", description.package.value + "/extras.py",
-      "setup.py"};
+  const std::vector<std::string> first = {"backend.toml",
+                                          "CMakeLists.txt",
+                                          "csrc/runtime.h",
+                                          "csrc/runtime.cpp",
+                                          "csrc/kernels.cpp",
+                                          "csrc/simulator.h",
+                                          "csrc/simulator.cpp",
+                                          description.package.value + "/extras.py",
+                                          "setup.py"};
   std::vector<std::string> order;
   for (const PlannedFile& file : plan) order.push_back(file.path);
   std::stable_sort(order.begin(), order.end(), [&](const std::string& a, const std::string& b) {

@@ -122,6 +122,15 @@ class Allocator final : public DeviceAllocatorBase {
     return *place.load(std::memory_order_relaxed);
   }
 
+  /// The device whose memory an address lies in, -1 if there is none.
+  static int device_of(const void* address) {
+    for (std::atomic<Cache*>& place : caches()) {
+      const Cache* const made = place.load(std::memory_order_acquire);
+      if (made != nullptr && made->has(address)) return static_cast<int>(&place - caches().data());
+    }
+    return -1;
+  }
+
   /// Tells that the work which a stream of the block's device has when the block is freed uses it.
   /// Memory that is not of this allocator, such as that of the host, is left alone.
   void record_stream(const c10::DataPtr& data, c10::StreamId stream, c10::DeviceIndex device) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -172,6 +173,16 @@ class CachingAllocator {
       }
     }
     return segments;
+  }
+
+  /// Whether an address lies in a segment.
+  bool has(const void* address) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    char* const wanted = static_cast<char*>(const_cast<void*>(address));
+    const auto after = segments_.upper_bound(wanted);
+    if (after == segments_.begin()) return false;
+    const auto& [begin, segment] = *std::prev(after);
+    return wanted < begin + segment.bytes;
   }
 
   /// Remembers the latest `most` events from now on; 0 stops that.

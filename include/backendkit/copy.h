@@ -97,13 +97,20 @@ class Copier {
     }
   }
 
-  /// Copies bytes from any device to any device, through the host where they differ. Unless `wait`
-  /// is false, the host's memory is the caller's again when this returns.
+  /// Copies bytes from any device to any device: from one to another through the host, unless the
+  /// driver does it. Unless `wait` is false, the host's memory is the caller's again when this
+  /// returns.
   static void move(void* dst, c10::Device to, const void* src, c10::Device from, std::size_t bytes,
                    bool wait = true) {
     const bool to_device = to.type() == kDeviceType;
     const bool from_device = from.type() == kDeviceType;
     if (to_device && from_device && to != from) {
+      if constexpr (HasPeers<Runtime>) {
+        if (Runtime::can_access_peer(from.index(), to.index())) {
+          Transfers<Runtime>::begin_peer(dst, to.index(), src, from.index(), bytes);
+          return;
+        }
+      }
       const auto host = std::make_unique<char[]>(bytes);
       move(host.get(), c10::Device(c10::kCPU), src, from, bytes);
       move(dst, to, host.get(), c10::Device(c10::kCPU), bytes);

@@ -79,9 +79,12 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     }
   }
 
-  at::Device getDeviceFromPtr(void*) const override {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "this backend cannot tell a pointer's device");
-    return {kDeviceType, 0};
+  /// Of memory of the allocator; PyTorch asks it for tensors over memory that it is given.
+  at::Device getDeviceFromPtr(void* data) const override {
+    const int device = Allocator<Runtime>::device_of(data);
+    TORCH_CHECK(device >= 0, "a pointer is not one into memory that was allocated for ",
+                c10::DeviceTypeName(kDeviceType, true));
+    return {kDeviceType, static_cast<c10::DeviceIndex>(device)};
   }
 
   void resizePrivateUse1Bytes(const c10::Storage& storage, std::size_t bytes) const override {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <tuple>
+#include <utility>
+
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 #include <torch/version.h>
@@ -22,6 +26,8 @@ class PythonOperators {
     library.def("set_device(int device) -> ()", &set_device);
     library.def("exchange_device(int device) -> int", &exchange_device);
     library.def("synchronize(int device) -> ()", &synchronize);
+    library.def("properties(int device) -> (str, int, int, int, int)", &properties);
+    library.def("can_access_peer(int device, int peer) -> bool", &can_access_peer);
     library.def("current_stream(int device) -> int", &current_stream);
     library.def("exchange_stream(int device, int stream) -> int", &exchange_stream);
     library.def("manual_seed(int device, int seed) -> ()", &manual_seed);
@@ -51,6 +57,32 @@ class PythonOperators {
   }
 
   static void synchronize(std::int64_t device) { Devices<Runtime>::synchronize(index(device)); }
+
+  /// Name, bytes of memory, number of processors, major and minor number of the capability.
+  static std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t> properties(
+      [[maybe_unused]] std::int64_t device) {
+    if constexpr (HasProperties<Runtime>) {
+      const int where = index(device);
+      Devices<Runtime>::use();
+      DeviceProperties all = Runtime::properties(where);
+      return {std::move(all.name), static_cast<std::int64_t>(all.total_memory),
+              all.multi_processor_count, all.major, all.minor};
+    } else {
+      missing("device properties", "properties");
+    }
+  }
+
+  /// Without peer copies no device reaches another one's memory.
+  static bool can_access_peer(std::int64_t device, std::int64_t peer) {
+    const int from = index(device);
+    const int to = index(peer);
+    if constexpr (HasPeers<Runtime>) {
+      Devices<Runtime>::use();
+      return from != to && Runtime::can_access_peer(from, to);
+    } else {
+      return false;
+    }
+  }
 
   static std::int64_t current_stream(std::int64_t device) {
     return Streams<Runtime>::current(index(device));

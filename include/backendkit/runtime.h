@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <string>
 
 namespace backendkit {
 
@@ -20,6 +21,15 @@ using EventHandle = void*;
 struct MemoryInfo {
   std::size_t free = 0;
   std::size_t total = 0;
+};
+
+/// What a device is: `torch.foo.get_device_properties()`. What a driver does not tell stays empty.
+struct DeviceProperties {
+  std::string name;
+  std::size_t total_memory = 0;   ///< in bytes
+  int multi_processor_count = 0;  ///< how many parts compute at the same time
+  int major = 0;                  ///< of the capability, which says what kernels it can run
+  int minor = 0;
 };
 
 // The required functions of a vendor's Runtime, one concept each. All are static. Devices are
@@ -211,6 +221,34 @@ template <class Runtime>
 concept HasPinnedMemory =
     HasAllocateHost<Runtime> && HasDeallocateHost<Runtime> && HasIsHostPointer<Runtime>;
 
+/// `bool can_access_peer(int device, int peer)`: whether `copy_peer` copies from a device to
+/// another one.
+template <class Runtime>
+concept HasCanAccessPeer = requires(int device, int peer) {
+  { Runtime::can_access_peer(device, peer) } -> std::same_as<bool>;
+};
+
+/// `void copy_peer(void* dst, int dst_device, const void* src, int src_device, std::size_t bytes,
+/// backendkit::StreamHandle stream)`: copies from a device to another one, in order with the work
+/// of the stream, which is one of `src_device`, the current device. The copy is done when it
+/// returns, unless the Runtime has streams.
+template <class Runtime>
+concept HasCopyPeer = requires(void* dst, int dst_device, const void* src, int src_device,
+                               std::size_t bytes, StreamHandle stream) {
+  { Runtime::copy_peer(dst, dst_device, src, src_device, bytes, stream) } -> std::same_as<void>;
+};
+
+/// Copies between devices that do not go through the host: the two functions above.
+template <class Runtime>
+concept HasPeers = HasCanAccessPeer<Runtime> && HasCopyPeer<Runtime>;
+
+/// `backendkit::DeviceProperties properties(int device)`. Unlocks `get_device_properties`,
+/// `get_device_name` and `get_device_capability` of `torch.foo`.
+template <class Runtime>
+concept HasProperties = requires(int device) {
+  { Runtime::properties(device) } -> std::same_as<DeviceProperties>;
+};
+
 // Whether a Runtime has a function of that name, whatever its signature.
 #define BACKENDKIT_RUNTIME_HAS(function) (requires { &Runtime::function; })
 
@@ -252,6 +290,13 @@ constexpr bool check_optional_functions() {
                             "void deallocate_host(void* pointer, std::size_t bytes)");
   BACKENDKIT_CHECK_OPTIONAL(HasIsHostPointer, is_host_pointer,
                             "bool is_host_pointer(const void* pointer)");
+  BACKENDKIT_CHECK_OPTIONAL(HasCanAccessPeer, can_access_peer,
+                            "bool can_access_peer(int device, int peer)");
+  BACKENDKIT_CHECK_OPTIONAL(HasCopyPeer, copy_peer,
+                            "void copy_peer(void* dst, int dst_device, const void* src, "
+                            "int src_device, std::size_t bytes, backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasProperties, properties,
+                            "backendkit::DeviceProperties properties(int device)");
 #undef BACKENDKIT_CHECK_OPTIONAL
   constexpr bool any_stream =
       HasCreateStream<Runtime> || HasSynchronizeStream<Runtime> || HasQueryStream<Runtime>;
@@ -268,6 +313,8 @@ constexpr bool check_optional_functions() {
   static_assert(!any_pinned || HasPinnedMemory<Runtime>,
                 "a Runtime with pinned memory has allocate_host, deallocate_host and "
                 "is_host_pointer");
+  static_assert(HasCanAccessPeer<Runtime> == HasCopyPeer<Runtime>,
+                "a Runtime with peer copies has can_access_peer and copy_peer");
   static_assert(!HasElapsedMs<Runtime> || HasEvents<Runtime>,
                 "a Runtime with elapsed_ms has events: create_event and the others");
   return true;

@@ -5,8 +5,10 @@
 #include <exception>
 
 #include <c10/core/DeviceGuard.h>
+#include <c10/util/ScopeExit.h>
 #include <c10/util/SmallVector.h>
 
+#include <backendkit/event.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {
@@ -44,6 +46,19 @@ class Transfers {
     Runtime::copy(dst, src, bytes, kind, stream);
   }
 
+  /// Begins a copy between two devices, one of which reaches the other's memory, on the current
+  /// stream of `from`: after what the current streams of both have to do now, and before what they
+  /// get later.
+  static void begin_peer(void* dst, c10::DeviceIndex to, const void* src, c10::DeviceIndex from,
+                         std::size_t bytes) requires HasPeers<Runtime> {
+    if (bytes == 0) return;
+    const c10::DeviceGuard guard(c10::Device(kDeviceType, from));
+    Devices<Runtime>::use();
+    let_wait(from, to);
+    Runtime::copy_peer(dst, to, src, from, bytes, current_stream<Runtime>(from));
+    let_wait(to, from);
+  }
+
   /// Waits for the copies that the host takes part in.
   void finish() {
     while (!waited_for_.empty()) {
@@ -52,6 +67,18 @@ class Transfers {
   }
 
  private:
+  /// Lets the current stream of a device wait for that of another one.
+  static void let_wait(c10::DeviceIndex device, c10::DeviceIndex other) {
+    if constexpr (HasEvents<Runtime>) {
+      void* event = nullptr;
+      const auto destroy = c10::make_scope_exit([&] { Events<Runtime>::destroy(event); });
+      Events<Runtime>::record(&event, other, Streams<Runtime>::current(other), false);
+      Events<Runtime>::block(event, device, Streams<Runtime>::current(device));
+    } else if constexpr (HasStreams<Runtime>) {
+      Streams<Runtime>::synchronize_current(other);
+    }
+  }
+
   void note(c10::DeviceIndex device) {
     for (const c10::DeviceIndex noted : waited_for_) {
       if (noted == device) return;
