@@ -38,8 +38,11 @@ concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
 
 /// The memory of one device, cached: what tensors free is given to later ones, since a driver's own
 /// calls take long and wait for the device. As PyTorch's allocator for CUDA: blocks are cut from
-/// segments of the driver's, sizes are multiples of 512 bytes, at most 1 MiB comes from segments of
+/// segments of the driver's, sizes are multiples of 512 bytes, at most 512 KiB come from segments of
 /// 2 MiB, more from those of 20 MiB or of its own size. Free blocks that are neighbours become one.
+/// Unlike there, a segment of its own size is not added while as much memory lies unused in smaller
+/// ones of the stream: they go back to the driver first, so that sizes which vary from step to step
+/// leave no segments behind that nothing fits in.
 ///
 /// A block belongs to the stream that it was allocated on, whose work is done in order: it can be
 /// freed while work is left, and goes to the next tensor of that stream. For the use by other
@@ -47,14 +50,8 @@ concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
 ///
 /// Thread-safe. What the driver throws is passed on, and changes nothing.
 template <MemoryDriver Driver>
-class CachingAllocator {
+class CachingAllocator : public MemorySizes {
  public:
-  static constexpr std::size_t kRound = 512;
-  static constexpr std::size_t kSmall = std::size_t{1} << 20;  // the largest small block
-  static constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
-  static constexpr std::size_t kLargeSegment = std::size_t{20} << 20;  // for up to half of it
-  static constexpr std::size_t kRoundSegment = std::size_t{2} << 20;   // of larger segments
-
   explicit CachingAllocator(Driver driver = {}, int device = 0)
       : driver_(std::move(driver)), device_(device) {}
 
@@ -82,7 +79,10 @@ class CachingAllocator {
     const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kRound);
     const bool small = size <= kSmall;
     MemoryBlock* block = take(size, stream, small);
-    if (block == nullptr) block = add_segment(segment_for(size), stream, small);
+    if (block == nullptr) {
+      if (size > kLargeSegment / 2) free_unused_segments(segment_for(size), stream);
+      block = add_segment(segment_for(size), stream, small);
+    }
     if (block == nullptr) {
       ++statistics_.num_alloc_retries;
       free_cache();
@@ -201,16 +201,6 @@ class CachingAllocator {
     std::size_t bytes;
     MemoryBlock* first;  // stays the first: a block is merged into the one before it
   };
-
-  static std::size_t round_up(std::size_t bytes, std::size_t to) {
-    return (bytes + to - 1) / to * to;
-  }
-
-  static std::size_t segment_for(std::size_t bytes) {
-    if (bytes <= kSmall) return kSmallSegment;
-    if (bytes <= kLargeSegment / 2) return kLargeSegment;
-    return round_up(bytes, kRoundSegment);
-  }
 
   using FreeBlocks = MemoryBlock::Free;
 
@@ -344,15 +334,41 @@ class CachingAllocator {
         ++segment;
         continue;
       }
-      free_blocks(block->small).erase(block->place);
       segment = segments_.erase(segment);
-      ++statistics_.num_device_free;
-      statistics_.segment.remove(block->small, 1);
-      statistics_.reserved_bytes.remove(block->small, block->bytes);
-      history_.add(MemoryAction::kSegmentFree, block->pointer, block->bytes, block->stream);
-      driver_.deallocate(block->pointer, block->bytes);
-      delete block;
+      give_back(block);
     }
+  }
+
+  /// Gives large segments of a stream that are free as a whole back, if they have as many bytes
+  /// together: as few of the largest as have them.
+  void free_unused_segments(std::size_t bytes, std::int64_t stream) {
+    std::vector<MemoryBlock*> unused;
+    std::size_t found = 0;
+    for (auto block = large_.lower_bound(MemoryBlock::Wanted{stream, 0});
+         block != large_.end() && (*block)->stream == stream; ++block) {
+      if ((*block)->split()) continue;
+      unused.push_back(*block);
+      found += (*block)->bytes;
+    }
+    if (found < bytes) return;
+    driver_.synchronize();
+    ++statistics_.num_sync_all_streams;
+    for (std::size_t freed = 0; freed < bytes; unused.pop_back()) {
+      freed += unused.back()->bytes;
+      segments_.erase(unused.back()->pointer);
+      give_back(unused.back());
+    }
+  }
+
+  /// Gives a free block that is a whole segment back to the driver.
+  void give_back(MemoryBlock* block) {
+    free_blocks(block->small).erase(block->place);
+    ++statistics_.num_device_free;
+    statistics_.segment.remove(block->small, 1);
+    statistics_.reserved_bytes.remove(block->small, block->bytes);
+    history_.add(MemoryAction::kSegmentFree, block->pointer, block->bytes, block->stream);
+    driver_.deallocate(block->pointer, block->bytes);
+    delete block;
   }
 
   MemoryBlock* out(std::size_t bytes, std::int64_t stream) {

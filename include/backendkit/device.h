@@ -96,8 +96,8 @@ class Devices {
       });
     }
     TORCH_CHECK(!forked_, "Cannot re-initialize ", c10::DeviceTypeName(kDeviceType, true),
-                " in forked subprocess. To use it with multiprocessing, you must use the 'spawn' "
-                "start method");
+                " in forked subprocess. To use ", c10::DeviceTypeName(kDeviceType, true),
+                " with multiprocessing, you must use the 'spawn' start method");
   }
 
   static bool used() {

@@ -9,6 +9,26 @@
 
 namespace backendkit {
 
+/// The sizes of blocks and segments, in bytes.
+struct MemorySizes {
+  static constexpr std::size_t kRound = 512;
+  static constexpr std::size_t kSmall = std::size_t{512} << 10;  // the largest small block
+  static constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
+  static constexpr std::size_t kLargeSegment = std::size_t{20} << 20;  // for up to half of it
+  static constexpr std::size_t kRoundSegment = std::size_t{2} << 20;   // of larger segments
+
+  static std::size_t round_up(std::size_t bytes, std::size_t to) {
+    return (bytes + to - 1) / to * to;
+  }
+
+  /// The segment that is asked of the driver for a block.
+  static std::size_t segment_for(std::size_t bytes) {
+    if (bytes <= kSmall) return kSmallSegment;
+    if (bytes <= kLargeSegment / 2) return kLargeSegment;
+    return round_up(bytes, kRoundSegment);
+  }
+};
+
 /// A part of a segment of a CachingAllocator: the memory of a tensor, or free.
 struct MemoryBlock {
   /// What is asked of the free blocks: the smallest one of a stream that is large enough.

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from memory import bench_allocator, bench_copies
 from overhead import bench_operators
 from scale import bench_scale
 
@@ -200,11 +201,9 @@ def bench_fallback(work: Path) -> None:
         folder = work / mode
         pythons[mode] = environment(folder / "environment", base, tools)
         run([os.environ["BACKENDGEN"], "new", folder / "foo"])
-        header = folder / "foo" / "csrc" / "runtime.h"
         if mode == "host_accessible":
-            line = "struct Runtime {\n"
-            declared = line + "  static constexpr bool host_accessible = true;\n"
-            header.write_text(header.read_text().replace(line, declared))
+            header = folder / "foo" / "csrc" / "simulator.h"
+            header.write_text(header.read_text().replace("kUnified = false", "kUnified = true"))
         install = ["-m", "pip", "install", "-q", "--no-build-isolation", "--no-index", "."]
         run([pythons[mode], *install], cwd=folder / "foo")
     taken: dict[str, list[list[float]]] = {mode: [] for mode in pythons}
@@ -224,6 +223,14 @@ def bench_fallback(work: Path) -> None:
     table("Fallback to the CPU, 64 MB of float32", rows)
 
 
+def bench_endurance(work: Path) -> None:
+    """200,000 steps, which take long; only when it is asked for."""
+    script = Path(__file__).with_name("endurance.py")
+    python = os.environ["BACKENDKIT_TEST_PYTHON"]
+    if subprocess.run([python, script], cwd=work, check=False).returncode:
+        sys.exit(1)
+
+
 def main() -> None:
     parts = {
         "generate": bench_generate,
@@ -232,8 +239,11 @@ def main() -> None:
         "fallback": bench_fallback,
         "scale": bench_scale,
         "operators": lambda work: bench_operators(work, table),
+        "allocator": lambda work: bench_allocator(work, table),
+        "copies": lambda work: bench_copies(work, table),
+        "endurance": bench_endurance,
     }
-    chosen = sys.argv[1:] or list(parts)
+    chosen = sys.argv[1:] or [part for part in parts if part != "endurance"]
     for name in chosen:
         if name not in parts:
             sys.exit(f"error: unknown part `{name}`\nnote: the parts are {', '.join(parts)}")

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import time
 from pathlib import Path
+from typing import IO
 
 COUNTS = (0, 10, 100, 1000, 10**9)  # the last one: all there are
 RUNS = 9
@@ -23,11 +24,12 @@ print(time.perf_counter() - start)
 """
 
 
-def run(*command: object, cwd: Path | None = None) -> str:
+def run(*command: object, cwd: Path | None = None, stdin: IO[str] | None = None) -> str:
     """The output of a command, which must succeed."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -21,6 +21,7 @@ PYTHON_FILES = [
     "_gate",
     "_loader",
     "_memory",
+    "_properties",
     "_streams",
     "extras",
 ]

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = (ROOT / "templates" / "project" / "csrc" / "runtime.h").read_text(encoding="utf-8")
+SIMULATOR = "namespace foo::simulator { constexpr bool kUnified = false; }\n"
 STREAMS = ("create_stream", "synchronize_stream", "query_stream")
 EVENTS = ("create_event", "destroy_event", "record_event", "wait_event", "query_event")
 EVENTS += ("synchronize_event",)
@@ -20,6 +21,8 @@ GROUPS = {
     "events": EVENTS,
     "timing": ("elapsed_ms",),
     "memory": ("memory_info",),
+    "peers": ("can_access_peer", "copy_peer"),
+    "properties": ("properties",),
 }
 CHOICES = [
     (),
@@ -28,13 +31,18 @@ CHOICES = [
     ("streams", "events"),
     ("streams", "events", "timing"),
     ("memory",),
+    ("peers", "properties"),
+    ("streams", "peers"),
+    ("streams", "events", "peers"),
 ]
 SOURCE = """
 #include "runtime.h"
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
+#include <backendkit/copy.h>
 #include <backendkit/host_memory.h>
 #include <backendkit/transfers.h>
+template class backendkit::Copier<foo::Runtime>;
 template class backendkit::DeviceGuard<foo::Runtime>;
 template class backendkit::Events<foo::Runtime>;
 template class backendkit::Hooks<foo::Runtime>;
@@ -59,6 +67,7 @@ def test_the_rest_can_be_left_out(tmp_path: Path, groups: tuple[str, ...]) -> No
     source = tmp_path / "groups.cpp"
     source.write_text(SOURCE)
     (tmp_path / "runtime.h").write_text(header(groups))
+    (tmp_path / "simulator.h").write_text(SIMULATOR)
     ask = "import torch; print(torch.__path__[0])"
     python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     torch = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout

@@ -44,7 +44,7 @@ def test_a_million_operations(tmp_path: Path, sanitizer: str) -> None:
     flags += [f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{ROOT / 'include'}", f"-I{source}"]
     flags += ["-isystem", f"{torch}/include", "-isystem", f"{torch}/include/torch/csrc/api/include"]
     flags += [f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib"]
-    sources = [Path(__file__).with_name("threads.cpp"), source / "runtime.cpp"]
+    sources = [Path(__file__).with_name("threads.cpp"), *source.glob("[rs]*.cpp")]
     compiler = os.environ.get("CXX", "c++")
     run(compiler, *flags, *sources, "-o", program, "-lc10", "-pthread")
     text = run(program, str(OPERATIONS // THREADS))

@@ -230,6 +230,32 @@ TEST_CASE("a full device gives back what is cached, then less, then nothing",
   check_books(f.allocator, f.world);
 }
 
+TEST_CASE("a segment of its own is not added beside as much that is unused",
+          "[caching_allocator]") {
+  Fixture f;
+  MemoryBlock* blocks[] = {f.allocator.allocate(30 * kMiB, 0), f.allocator.allocate(40 * kMiB, 0),
+                           f.allocator.allocate(50 * kMiB, 0)};
+  MemoryBlock* other = f.allocator.allocate(60 * kMiB, 1);
+  MemoryBlock* used = f.allocator.allocate(8 * kMiB, 0);
+  for (MemoryBlock* const block : blocks) f.allocator.free(block);
+  f.allocator.free(other);
+  CHECK(f.reserved() == 200 * static_cast<std::int64_t>(kMiB));
+
+  // The two largest go, which have 90 MiB; a smaller one, another stream's and a used one stay.
+  MemoryBlock* large = f.allocator.allocate(80 * kMiB, 0);
+  CHECK(f.reserved() == 190 * static_cast<std::int64_t>(kMiB));
+  CHECK(f.world.synchronized == 1);
+  CHECK(f.allocator.statistics().num_device_free == 2);
+  CHECK(f.allocator.statistics().num_alloc_retries == 0);
+
+  // The 30 MiB that are left are less than what is asked for.
+  MemoryBlock* more = f.allocator.allocate(31 * kMiB + 1, 0);
+  CHECK(f.reserved() == 222 * static_cast<std::int64_t>(kMiB));
+  CHECK(f.world.synchronized == 1);
+  for (MemoryBlock* const block : {large, more, used}) f.allocator.free(block);
+  check_books(f.allocator, f.world);
+}
+
 TEST_CASE("memory that waits for a stream is had in need", "[caching_allocator]") {
   Fixture f;
   f.world.total = 16 * kMiB;

@@ -14,7 +14,9 @@
 // PyTorch has checked the shapes and made `out` by then, for `a @ b` too: the function computes.
 // It begins its work on the current stream and does not wait for it; on the simulator,
 //
-//   launch([=] { for (int64_t i = 0; i < count; ++i) to[i] = from[i] * factor; });
+//   const float* from = simulator::inside(self.const_data_ptr<float>());
+//   float* to = simulator::inside(out.mutable_data_ptr<float>());
+//   launch([=, count = out.numel()] { for (int64_t i = 0; i < count; ++i) to[i] = from[i] * factor; });
 //
 // Define it with its namespace in front, as here: a signature that differs from kernels.h is then a
 // compile error.

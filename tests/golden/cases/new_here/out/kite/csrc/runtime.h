@@ -5,11 +5,13 @@
 
 #include <backendkit/runtime.h>
 
+#include "simulator.h"
+
 namespace kite {
 
-/// What PyTorch needs of the device. Here two devices are simulated on the host's memory, whose
-/// streams are threads; replace each function in runtime.cpp by a call of your driver. What each of
-/// them promises stands in <backendkit/runtime.h>.
+/// What PyTorch needs of the device. Here two devices are simulated, whose streams are threads;
+/// replace each function in runtime.cpp by a call of your driver. What each of them promises stands
+/// in <backendkit/runtime.h>.
 struct Runtime {
   static int device_count();
   static int current_device();
@@ -24,6 +26,8 @@ struct Runtime {
 
   // From here on: what a driver may lack. Leave out a group, and PyTorch says what is missing when
   // somebody asks for it.
+
+  static constexpr bool host_accessible = simulator::kUnified;
 
   static backendkit::StreamHandle create_stream(int device, int priority);
   static void synchronize_stream(backendkit::StreamHandle stream, int device);
@@ -44,6 +48,12 @@ struct Runtime {
   static void* allocate_host(std::size_t bytes);
   static void deallocate_host(void* pointer, std::size_t bytes);
   static bool is_host_pointer(const void* pointer);
+
+  static bool can_access_peer(int device, int peer);
+  static void copy_peer(void* dst, int dst_device, const void* src, int src_device,
+                        std::size_t bytes, backendkit::StreamHandle stream);
+
+  static backendkit::DeviceProperties properties(int device);
 };
 
 /// Runs a kernel on the current stream of the current device, as a launch of your driver would:
