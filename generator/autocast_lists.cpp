@@ -101,6 +101,7 @@ constexpr std::string_view kFp32[] = {
     "upsample_bicubic2d",
     "_upsample_bicubic2d_aa",
     "rms_norm",
+    "linalg_matrix_sqrth",
 };
 constexpr std::string_view kFp32SetOptDtype[] = {
     "prod",
