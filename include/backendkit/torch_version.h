@@ -129,7 +129,7 @@ using MempoolId = std::pair<unsigned long long, unsigned long long>;
 
 /// Makes `make` what `torch.Generator(device)` calls, in releases that do not ask the hooks for it.
 inline void register_generator_maker([[maybe_unused]] at::Generator (*make)(c10::DeviceIndex)) {
-#if !BACKENDKIT_TORCH_AT_LEAST(2, 8)
+#if !BACKENDKIT_TORCH_AT_LEAST(2, 7)
   static const at::_GeneratorRegister registered(make);
 #endif
 }
