@@ -37,7 +37,9 @@ def test_each_device_has_a_current_stream(device, other):
     assert current(device).stream_id == current(other).stream_id == 0
 
 
-@pytest.mark.skipif(not hasattr(torch.Stream, "__enter__"), reason="streams are no contexts here")
+@pytest.mark.skipif(
+    not hasattr(torch.Stream, "__enter__"), reason="torch.Stream is no context in this release"
+)
 def test_a_stream_as_a_context(device, other, module):
     first, second = torch.Stream(device=device), torch.Stream(device=other)
     with first:
@@ -133,7 +135,8 @@ def test_a_stream_that_does_not_exist(device, stream_id):
 
 
 @pytest.mark.skipif(
-    not hasattr(torch.Stream, "native_handle"), reason="streams have no native_handle here"
+    not hasattr(torch.Stream, "native_handle"),
+    reason="torch.Stream has no native_handle in this release",
 )
 def test_the_driver_s_handle_of_a_stream(device, streams):
     handles = [stream.native_handle for stream in streams]
