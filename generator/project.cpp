@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "custom_model.h"
+#include "dtypes.h"
 #include "kernel_rows.h"
 #include "on_all_cores.h"
 #include "quote.h"
@@ -58,6 +59,24 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
     text.replace(at, from.size(), to);
   }
+}
+
+/// The dtypes of all kernels together, in the order of PyTorch's names, as a Python list; None when
+/// a kernel takes any.
+std::string kernel_dtypes(const Description& description) {
+  std::vector<Text> all;
+  for (const std::string& name : dtype_names()) {
+    const auto computes = [&](const Kernel& kernel) {
+      return std::any_of(kernel.dtypes.begin(), kernel.dtypes.end(),
+                         [&](const Text& dtype) { return dtype.value == name; });
+    };
+    if (std::any_of(description.kernels.begin(), description.kernels.end(), computes)) {
+      all.push_back({name, {}});
+    }
+  }
+  const bool any = std::any_of(description.kernels.begin(), description.kernels.end(),
+                               [](const Kernel& kernel) { return kernel.dtypes.empty(); });
+  return any ? "None" : python_list(all);
 }
 
 /// A file of a plan before its template is filled in.
@@ -136,6 +155,7 @@ Values description_values(const Description& description) {
       {"fallback", falls_back ? "cpu" : "error"},
       {"imports", python_list(description.imports)},
       {"amp_dtypes", python_list(description.amp_dtypes)},
+      {"kernel_dtypes", kernel_dtypes(description)},
       {"amp_default", autocast_default(description)},
       {"entry_points", python_entry_points(description)},
       {"torch_requires", description.torch_requires.value},

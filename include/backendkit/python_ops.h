@@ -9,6 +9,7 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <backendkit/capabilities.h>
 #include <backendkit/device.h>
 #include <backendkit/fallback_report.h>
 #include <backendkit/generator.h>
@@ -35,6 +36,7 @@ class PythonOperators {
     library.def("initial_seed(int device) -> int", &initial_seed);
     library.def("get_rng_state(int device) -> Tensor", &get_rng_state);
     library.def("set_rng_state(int device, Tensor state) -> ()", &set_rng_state);
+    library.def("capabilities() -> (str[], int[], str[])", &capability_table<Runtime>);
     library.def("is_in_bad_fork() -> bool", &is_in_bad_fork);
     library.def("build_torch_version() -> str", &build_torch_version);
     library.def("fallback_counts() -> (str[], int[], int[], int[])", &FallbackCounts::table);

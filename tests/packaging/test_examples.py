@@ -126,6 +126,7 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         "__init__",
         "_absent",
         "_build",
+        "_capabilities",
         "_device",
         "_gate",
         "_loader",

@@ -17,6 +17,7 @@ PYTHON_FILES = [
     "__init__",
     "_absent",
     "_build",
+    "_capabilities",
     "_device",
     "_gate",
     "_loader",

@@ -3,6 +3,8 @@
 # and build again.
 """What backend.toml and the build say about this package."""
 
+from typing import Optional
+
 #: Name of the device: `torch.device("{{device}}")`, `torch.{{device}}`.
 DEVICE = "{{device}}"
 #: What pip installs, and the Python module that holds the backend.
@@ -17,3 +19,7 @@ ON_FAILURE = "{{on_failure}}"
 IMPORTS: list[str] = {{imports}}
 #: Names of the dtypes that autocast may use on the device.
 AMP_DTYPES: list[str] = {{amp_dtypes}}
+#: What computes an operator that has no kernel: "cpu", or nothing, which is an "error".
+FALLBACK = "{{fallback}}"
+#: Names of the dtypes that kernels compute, all of them together; None where one takes any dtype.
+KERNEL_DTYPES: Optional[list[str]] = {{kernel_dtypes}}

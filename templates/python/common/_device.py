@@ -337,8 +337,9 @@ def __getattr__(name: str) -> Any:
 #: Parts of this module, whose public names are this module's too.
 memory = importlib.import_module("{{module}}._memory")
 streams = importlib.import_module("{{module}}._streams")
+_capabilities = importlib.import_module("{{module}}._capabilities")
 _properties = importlib.import_module("{{module}}._properties")
-for _part in (memory, streams, _properties):
+for _part in (memory, streams, _capabilities, _properties):
     globals().update({name: getattr(_part, name) for name in _part.__all__})
     __all__ += _part.__all__
 __all__ += ["memory", "streams"]

@@ -334,11 +334,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")
 
 
-#: Parts of this module, whose public names are this module's too.
+#: `torch.kite.memory` and `torch.kite.streams`; their public names are this module's too.
 memory = importlib.import_module("torch_kite._memory")
 streams = importlib.import_module("torch_kite._streams")
-_properties = importlib.import_module("torch_kite._properties")
-for _part in (memory, streams, _properties):
+for _part in (memory, streams, importlib.import_module("torch_kite._capabilities")):
     globals().update({name: getattr(_part, name) for name in _part.__all__})
     __all__ += _part.__all__
 __all__ += ["memory", "streams"]

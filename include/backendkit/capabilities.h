@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <backendkit/runtime.h>
+
+namespace backendkit {
+
+/// A group of functions that a Runtime may have.
+struct Capability {
+  const char* name;       ///< as `torch.foo.capabilities()` has it
+  bool there;             ///< whether the Runtime implements the group
+  const char* functions;  ///< what unlocks it
+};
+
+/// The groups of functions that a Runtime may have, in the order of runtime.h. Asks no device.
+template <class Runtime>
+std::vector<Capability> capabilities() {
+  return {
+      {"streams", HasStreams<Runtime>, "create_stream, synchronize_stream, query_stream"},
+      {"events", HasEvents<Runtime>,
+       "create_event, destroy_event, record_event, wait_event, query_event, synchronize_event"},
+      {"timing", HasElapsedMs<Runtime>, "elapsed_ms"},
+      {"memory_info", HasMemoryInfo<Runtime>, "memory_info"},
+      {"pinned_memory", HasPinnedMemory<Runtime>,
+       "allocate_host, deallocate_host, is_host_pointer"},
+      {"host_accessible", host_accessible<Runtime>(), "host_accessible"},
+  };
+}
+
+/// The same as columns of what an operator can return: names, 0 or 1, functions.
+template <class Runtime>
+std::tuple<std::vector<std::string>, std::vector<std::int64_t>, std::vector<std::string>>
+capability_table() {
+  std::tuple<std::vector<std::string>, std::vector<std::int64_t>, std::vector<std::string>> table;
+  for (const Capability& one : capabilities<Runtime>()) {
+    std::get<0>(table).emplace_back(one.name);
+    std::get<1>(table).push_back(one.there ? 1 : 0);
+    std::get<2>(table).emplace_back(one.functions);
+  }
+  return table;
+}
+
+}  // namespace backendkit
