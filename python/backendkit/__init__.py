@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of BackendKit lie: its program, its C++ headers and its CMake package."""
+"""Where the parts of BackendKit lie: its program, C++ headers, CMake package and device tests."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-__all__ = ["__version__", "cmake_dir", "executable", "include_dir"]
+__all__ = ["__version__", "cmake_dir", "device_tests_dir", "executable", "include_dir"]
 
 __version__: str
 
@@ -16,6 +16,11 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 def cmake_dir() -> str:
     """The folder for CMake's `BackendKit_DIR`."""
     return _part("share", "cmake", "BackendKit")
+
+
+def device_tests_dir() -> str:
+    """The folder of the tests that `python -m backendkit.device_tests` runs."""
+    return _part("share", "backendkit", "device_tests")
 
 
 def include_dir() -> str:

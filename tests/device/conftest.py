@@ -1,21 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of an installed backend: `pytest tests/device --device foo`."""
+"""Tests of an installed backend: `python -m backendkit.device_tests --device foo`.
+
+A test that needs what not every backend has says so, with `@pytest.mark.needs("streams")` or by a
+fixture of NEEDED_BY; it is skipped, with a reason that names the functions of the Runtime that
+would unlock it, where the backend lacks it.
+"""
 
 import os
 
 import pytest
 import torch
+from backend import lacking
 from stream_tools import Work
+
+#: What the fixtures need that a test asks for.
+NEEDED_BY = {
+    "other": ("devices",),
+    "pin": ("pinned_memory",),
+    "streams": ("streams",),
+    "work": ("streams",),
+}
 
 
 def pytest_addoption(parser):
-    parser.addoption("--device", default="foo", help="name of the device to test")
+    installed = torch._C._get_privateuse1_backend_name()
+    known = "" if installed == "privateuseone" else installed
+    parser.addoption("--device", default=known, help="name of the device to test: %(default)s")
 
 
 def pytest_configure(config):
-    """A simulated device does its work late, so that a missing synchronization shows."""
+    config.addinivalue_line(
+        "markers", "needs(*names): skip where the backend has not all of these capabilities"
+    )
+    # A simulated device does its work late, so that a missing synchronization shows.
     variable = f"{config.getoption('--device').upper()}_SIMULATOR_DELAY"
     os.environ.setdefault(variable, "200")
+
+
+def pytest_sessionstart(session):
+    name = session.config.getoption("--device")
+    if not name:
+        raise pytest.UsageError("no backend is installed: `import torch` found none")
+    module = getattr(torch, name, None)
+    if module is None or not hasattr(module, "is_available"):
+        raise pytest.UsageError(f"there is no torch.{name}: is its backend installed?")
+    if not module.is_available():
+        raise pytest.UsageError(f"torch.{name}.is_available() is False: there is no device to test")
+
+
+def pytest_runtest_setup(item):
+    needs = [name for marker in item.iter_markers("needs") for name in marker.args]
+    for fixture in getattr(item, "fixturenames", ()):
+        needs += NEEDED_BY.get(fixture, ())
+    for need in dict.fromkeys(needs):
+        reason = lacking(item.config.getoption("--device"), need)
+        if reason:
+            pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +78,12 @@ def device(name):
 def other(name):
     """A second device."""
     return torch.device(f"{name}:1")
+
+
+@pytest.fixture
+def beyond(module):
+    """The index of the first device that does not exist."""
+    return module.device_count()
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 """What tests of streams share."""
 
 import contextlib
+import functools
 import threading
+import time
 
 import torch
 
@@ -42,13 +44,31 @@ def on(stream):
             set_current(before)
 
 
+@functools.cache
+def size_of_work(name):
+    """Elements of float32 that a device takes about half a millisecond or more to copy."""
+    elements = 1 << 20
+    while elements < 1 << 28:
+        source, target = (torch.zeros(elements, device=f"{name}:0") for _ in range(2))
+        getattr(torch, name).synchronize()
+        begun = time.perf_counter()
+        for _ in range(10):
+            target.copy_(source)
+        getattr(torch, name).synchronize()
+        if time.perf_counter() - begun > 0.004:
+            break
+        elements *= 2
+    return elements
+
+
 class Work:
     """Copies within a device, on memory made beforehand, that keep a stream busy for long."""
 
     def __init__(self, device, times=150):
         self.times = times
-        self.source = torch.zeros(1 << 20, device=device)
-        self.target = torch.zeros(1 << 20, device=device)
+        self.source, self.target = (
+            torch.zeros(size_of_work(device.type), device=device) for _ in range(2)
+        )
         getattr(torch, device.type).synchronize(device)
 
     def __call__(self, stream):

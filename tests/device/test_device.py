@@ -10,10 +10,10 @@ import torch
 
 def test_the_module_counts_devices(module):
     assert module.is_available()
-    assert module.device_count() == 2
+    assert module.device_count() >= 1
 
 
-def test_the_current_device(module, name):
+def test_the_current_device(module, name, other):
     module.set_device(1)
     assert module.current_device() == 1
     assert torch.empty(1, device=name).device.index == 1
@@ -21,7 +21,7 @@ def test_the_current_device(module, name):
     assert module.current_device() == 0
 
 
-def test_the_device_context_restores(module, name):
+def test_the_device_context_restores(module, name, other):
     with module.device(1):
         assert module.current_device() == 1
         with module.device(f"{name}:0"):
@@ -33,14 +33,15 @@ def test_the_device_context_restores(module, name):
     assert module.current_device() == 0
 
 
-@pytest.mark.parametrize("index", [2, 1000])
-def test_no_such_device(module, index):
+@pytest.mark.parametrize("more", [0, 1000])
+def test_no_such_device(module, beyond, more):
+    index = beyond + more
     with pytest.raises((RuntimeError, ValueError), match=f"{index}"):
         module.set_device(index)
     assert module.current_device() == 0
 
 
-def test_each_thread_has_its_current_device(module):
+def test_each_thread_has_its_current_device(module, other):
     seen = []
 
     def work():
@@ -74,12 +75,12 @@ def test_threads_compute_at_once(device, other):
     assert not wrong
 
 
-def test_synchronize(module, device):
+def test_synchronize(module, device, beyond):
     torch.ones(2, device=device)
     module.synchronize()
-    module.synchronize(1)
-    with pytest.raises((RuntimeError, ValueError), match="5"):
-        module.synchronize(5)
+    module.synchronize(beyond - 1)
+    with pytest.raises((RuntimeError, ValueError), match=f"{beyond + 3}"):
+        module.synchronize(beyond + 3)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +161,12 @@ def test_a_generator_of_the_cpu_is_refused_as_a_cpu_operator_takes_it(device):
 
 if hasattr(torch, "accelerator"):  # since PyTorch 2.6
 
-    def test_the_accelerator_api(device):
+    def test_the_accelerator_api(device, beyond):
         assert torch.accelerator.is_available()
         assert torch.accelerator.current_accelerator() == torch.device(device.type)
-        assert torch.accelerator.device_count() == 2
-        torch.accelerator.set_device_index(1)
-        assert torch.accelerator.current_device_index() == 1
+        assert torch.accelerator.device_count() == beyond
+        torch.accelerator.set_device_index(beyond - 1)
+        assert torch.accelerator.current_device_index() == beyond - 1
         torch.accelerator.set_device_index(0)
         torch.accelerator.synchronize()
         stream = torch.accelerator.current_stream()
@@ -187,6 +188,7 @@ def test_tensor_methods(module, name, device):
     assert getattr(torch.nn.Linear(2, 2), name)().weight.device == device
 
 
+@pytest.mark.needs("autocast")
 def test_autocast(name, device):
     left = torch.randn(4, 4, device=device)
     with torch.autocast(name, dtype=torch.float16):
@@ -195,7 +197,7 @@ def test_autocast(name, device):
     torch.testing.assert_close(result.cpu().float(), left.cpu() @ left.cpu(), rtol=1e-2, atol=1e-2)
 
 
-def test_a_generator_survives_pickling(name):
+def test_a_generator_survives_pickling(name, other):
     generator = torch.Generator(device=f"{name}:1").manual_seed(9)
     twin = pickle.loads(pickle.dumps(generator))
     assert twin.device == generator.device

@@ -5,10 +5,15 @@ import gc
 
 import pytest
 import torch
-from stream_tools import current, on
+from stream_tools import Work, current, on
 from torch.utils.data import DataLoader, TensorDataset
 
-pytestmark = pytest.mark.filterwarnings("ignore:The argument 'device':DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The argument 'device':DeprecationWarning"),
+    pytest.mark.needs("pinned_memory"),
+]
+
+devices = pytest.mark.needs("devices")
 
 
 def values(count=1000):
@@ -82,13 +87,17 @@ def test_a_blocking_copy_is_done(device, streams, work, pin):
         assert torch.equal(host, values())
 
 
-def test_memory_that_a_copy_uses_is_kept(device, streams, work, pin):
+@pytest.mark.needs("events", "streams")
+@pytest.mark.parametrize("place", ["device", pytest.param("other", marks=devices)])
+def test_memory_that_a_copy_uses_is_kept(name, place, pin):
     """What was freed goes to nobody before the stream has read it."""
-    with on(streams[0]):
+    device = torch.device(name, int(place == "other"))
+    stream, work = torch.Stream(device=device), Work(device)
+    with on(stream):
         target = torch.zeros(1000, device=device)
         source = pin(values())
         place = source.data_ptr()
-        work(streams[0])
+        work(stream)
         target.copy_(source, non_blocking=True)
         del source
         others = [pin(torch.full((1000,), -1.0)) for _ in range(4)]

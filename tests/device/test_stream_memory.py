@@ -5,9 +5,15 @@ import pytest
 import torch
 from stream_tools import Work, current, in_threads, on
 
+pytestmark = pytest.mark.needs("streams")
+
 
 def values(count=1000):
     return torch.arange(float(count))
+
+
+def last_device(tensor):
+    return getattr(torch, tensor.device.type).device_count() - 1
 
 
 def test_a_copy_within_the_device_does_not_wait(device, streams, work):
@@ -44,7 +50,7 @@ def test_memory_of_the_host_may_change_after_a_copy(device, streams, work, kind,
         lambda tensor: -tensor.neg_().cpu(),
         lambda tensor: -torch.neg(tensor, out=torch.empty_like(tensor)).cpu(),
         lambda tensor: torch.stack([tensor, tensor])[1].cpu(),
-        lambda tensor: tensor.to(tensor.device.type + ":1").cpu(),
+        lambda tensor: tensor.to(f"{tensor.device.type}:{last_device(tensor)}").cpu(),
         lambda tensor: tensor.resize_(2000)[:1000].cpu(),
     ],
     ids="cpu,copy_,non_blocking,dtype,strided,item,fallback,in_place,out,list,device,resize_".split(
@@ -85,6 +91,7 @@ def test_memory_is_not_given_out_while_work_uses_it(device, streams):
         assert torch.equal(target.cpu(), values().expand(20, 1000))
 
 
+@pytest.mark.needs("events")
 def test_a_copy_between_devices_waits_for_both(device, other, work):
     here, there = torch.Stream(device=device), torch.Stream(device=other)
     work_there = Work(other)
@@ -100,6 +107,7 @@ def test_a_copy_between_devices_waits_for_both(device, other, work):
         assert kept.cpu().tolist() == [0.0] * 1000
 
 
+@pytest.mark.needs("events")
 def test_what_a_stream_uses_is_not_given_out(device, streams, work):
     """`record_stream`, of a tensor that another stream reads than that of its memory."""
     source, target = values().to(device), torch.zeros(1000, device=device)
@@ -144,6 +152,7 @@ def test_threads_on_one_stream(device, streams):
     in_threads(run)
 
 
+@pytest.mark.needs("events")
 def test_threads_share_an_event(name, streams, work):
     event = torch.Event(device=name)
     work(streams[0])

@@ -5,6 +5,8 @@ import pytest
 import torch
 from stream_tools import current
 
+pytestmark = pytest.mark.needs("streams")
+
 
 def test_a_stream_is_pytorch_s_own(module, device, other):
     stream = module.Stream()
@@ -67,6 +69,7 @@ def test_set_stream(module, other):
     assert module.current_stream(other) == module.default_stream(other)
 
 
+@pytest.mark.needs("events", "timing")
 def test_events(module, device):
     start, end = (module.Event(enable_timing=True) for _ in range(2))
     assert type(start) is torch.Event
@@ -82,12 +85,12 @@ def test_events(module, device):
     assert tensor.cpu().sum() == 1000
 
 
-def test_what_cannot_be_is_said(module, name):
+def test_what_cannot_be_is_said(module, name, beyond):
     with pytest.raises(NotImplementedError, match=f"an event of {name} cannot be shared"):
         module.Event(interprocess=True)
     with pytest.raises(ValueError, match="there is no device"):
-        module.Stream(7)
+        module.Stream(beyond + 5)
     with pytest.raises(ValueError, match="expected a"):
         module.current_stream("cpu")
     with pytest.raises(ValueError, match="there is no device"):
-        module.default_stream(2)
+        module.default_stream(beyond)

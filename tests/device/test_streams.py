@@ -12,6 +12,9 @@ import pytest
 import torch
 from stream_tools import PRIVATE_USE_ONE, Work, current, in_threads, on, set_current
 
+pytestmark = pytest.mark.needs("streams")
+events = pytest.mark.needs("events")
+
 # Which stream is current.
 
 
@@ -206,17 +209,20 @@ def test_without_a_wait_streams_race(device, streams):
     assert not produce_and_consume(device, *streams, lambda: None)
 
 
+@events
 def test_wait_stream(device, streams):
     first, second = streams
     assert produce_and_consume(device, first, second, lambda: second.wait_stream(first))
 
 
+@events
 def test_the_default_stream_waits_for_another_and_the_other_way_round(device, streams):
     default = current(device)
     assert produce_and_consume(device, streams[0], default, lambda: default.wait_stream(streams[0]))
     assert produce_and_consume(device, default, streams[0], lambda: streams[0].wait_stream(default))
 
 
+@events
 @pytest.mark.parametrize("way", ["wait_event", "wait", "record_event", "synchronize"])
 def test_events_order_streams(device, name, streams, way):
     first, second = streams
@@ -239,6 +245,7 @@ def test_events_order_streams(device, name, streams, way):
     assert produce_and_consume(device, first, second, wait)
 
 
+@events
 def test_a_stream_of_another_device_waits(device, other, streams, work):
     there = torch.Stream(device=other)
     work(streams[0])
@@ -249,6 +256,7 @@ def test_a_stream_of_another_device_waits(device, other, streams, work):
     assert event.query()
 
 
+@events
 def test_an_event_stands_for_what_was_recorded_last(device, name, streams, work):
     event = torch.Event(device=name)
     assert event.query()
@@ -267,6 +275,7 @@ def test_an_event_stands_for_what_was_recorded_last(device, name, streams, work)
     assert event.query()
 
 
+@events
 def test_a_stream_waits_for_an_event_that_is_gone(device, streams):
     first, second = streams
 
@@ -278,6 +287,7 @@ def test_a_stream_waits_for_an_event_that_is_gone(device, streams):
     assert produce_and_consume(device, first, second, wait)
 
 
+@events
 def test_an_event_is_of_one_device(device, other, name):
     event = torch.Event(device=name)
     event.record(torch.Stream(device=device))
@@ -285,6 +295,7 @@ def test_an_event_is_of_one_device(device, other, name):
         event.record(torch.Stream(device=other))
 
 
+@pytest.mark.needs("timing")
 def test_time_between_events(name, streams, work):
     stream = streams[0]
     events = [torch.Event(device=name, enable_timing=True) for _ in range(3)]
@@ -304,6 +315,7 @@ def test_time_between_events(name, streams, work):
     assert events[2].elapsed_time(events[0]) == pytest.approx(-both)
 
 
+@pytest.mark.needs("timing")
 def test_time_is_asked_of_events_that_have_it(name, streams):
     timed, other = (torch.Event(device=name, enable_timing=True) for _ in range(2))
     timed.record(streams[0])
@@ -346,11 +358,13 @@ assert not event.query()
 """
 
 
+@events
 def test_a_process_ends_while_streams_work(name):
     done = run_python(BUSY.format(name=name))
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@events
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_child_of_a_process_with_streams(name):
     """It cannot use the device, and it ends as others do."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run
 
-PARTS = ("cmake-modules", "generator", "include", "python", "templates")
+PARTS = ("cmake-modules", "generator", "include", "python", "templates", "tests/device")
 
 
 def says(tools: Path, code: str) -> str:
@@ -27,6 +27,10 @@ def test_the_parts_are_there(tools: Path) -> None:
     include = Path(says(tools, "import backendkit as b; print(b.include_dir())"))
     assert {path.name for path in (include / "backendkit").iterdir()} == {
         path.name for path in (ROOT / "include" / "backendkit").iterdir()
+    }
+    suite = Path(says(tools, "import backendkit as b; print(b.device_tests_dir())"))
+    assert {path.name for path in suite.iterdir()} == {
+        path.name for path in (ROOT / "tests" / "device").glob("*.py")
     }
     typed = says(tools, "import backendkit as b; print(b.__path__[0])")
     assert (Path(typed) / "py.typed").is_file()

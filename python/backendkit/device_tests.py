@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs BackendKit's tests of a device on the backend that is installed in this Python.
+
+    python -m backendkit.device_tests --device foo
+
+Arguments are pytest's; files of the suite are named without their folder, as in
+`test_streams.py::test_wait_stream`. Needs pytest and PyTorch in the same Python.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from typing import NoReturn
+
+from backendkit import device_tests_dir
+
+__all__ = ["main"]
+
+
+def main() -> NoReturn:
+    """Runs pytest with this process's arguments; does not return."""
+    if importlib.util.find_spec("pytest") is None:
+        sys.exit("error: found no pytest\nhelp: pip install pytest")
+    folder = device_tests_dir()
+    chosen = [_in(folder, argument) for argument in sys.argv[1:]]
+    if chosen == sys.argv[1:]:
+        chosen.append(folder)
+    # The suite may lie where nobody can write, so it keeps no cache there.
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder]
+    sys.exit(subprocess.call([*command, *chosen]))
+
+
+def _in(folder: str, argument: str) -> str:
+    """The path of a file of the suite, where an argument names one; the argument otherwise."""
+    path = os.path.join(folder, argument)
+    return path if os.path.isfile(path.partition("::")[0]) else argument
+
+
+if __name__ == "__main__":
+    main()

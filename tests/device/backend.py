@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the backend under test has, and what one without it has to implement."""
+
+import functools
+
+import torch
+
+
+@functools.cache
+def lacking(name, need):
+    """Why a backend has not what a test needs; None where it has."""
+    module = getattr(torch, name)
+    if need == "devices":
+        count = module.device_count()
+        return None if count > 1 else f"there is one device: Runtime's `device_count` says {count}"
+    if not hasattr(module, "capabilities"):
+        return _probe(name, need)
+    known = module.capabilities()
+    if need == "autocast":
+        return None if known.amp_dtypes else "there is no autocast: `[amp] dtypes` is empty"
+    if need == "fallback":
+        return None if known.fallback == "cpu" else 'there is no fallback: `fallback = "error"`'
+    if known.has(need):
+        return None
+    if need not in known.functions:
+        raise KeyError(f"no backend has `{need}`; those of Runtime are {sorted(known.runtime)}")
+    return f"this backend has no {need}: its Runtime does not implement `{known.functions[need]}`"
+
+
+def _probe(name, need):
+    """The same of a backend that was not made with BackendKit, which tells nothing of itself."""
+    uses = {
+        "streams": lambda: torch.Stream(device=f"{name}:0").query(),
+        "events": lambda: torch.Event(device=name).query(),
+        "timing": lambda: torch.Event(device=name, enable_timing=True),
+        "memory_info": lambda: getattr(torch, name).mem_get_info(),
+        "pinned_memory": lambda: torch.empty(1).pin_memory(name),
+        "autocast": lambda: torch.autocast(name).__enter__().__exit__(None, None, None),
+        "fallback": lambda: None,
+    }
+    if need not in uses:
+        return f"torch.{name} has no `capabilities` that would tell of `{need}`"
+    try:
+        uses[need]()
+    except (AttributeError, NotImplementedError, RuntimeError) as error:
+        return f"torch.{name} has no {need}: {error}"
+    return None
