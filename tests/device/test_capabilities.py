@@ -26,7 +26,8 @@ def elapsed(name):
 def test_what_is_there_works_and_what_is_not_says_why(module, name, group):
     module.init()
     known = module.capabilities()
-    if known.runtime[group]:
+    # Without streams too, work is done when a call returns, and an event has nothing to wait for.
+    if known.runtime[group] or (group == "events" and not known.has("streams")):
         USES[group](name)
         return
     with pytest.raises(NotImplementedError, match="this backend has no") as caught:

@@ -40,6 +40,11 @@ def base(dtype):
     return values.to(dtype)
 
 
+def numbered(like):
+    """A contiguous tensor of that shape, of other values than there are in it."""
+    return 50 + torch.arange(float(like.numel())).reshape(like.shape)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_to_the_device_and_back(device, dtype, view):
@@ -63,7 +68,7 @@ def test_into_a_view_leaves_the_rest_alone(device, other, view, source):
     place = {"cpu": torch.device("cpu"), "device": device, "other": other}[source]
     expected = base(torch.float32)
     actual = expected.to(device)
-    values = torch.full_like(VIEWS[view](expected), 50).contiguous()
+    values = numbered(VIEWS[view](expected))
     VIEWS[view](expected).copy_(values)
     VIEWS[view](actual).copy_(values.to(place))
     assert torch.equal(actual.cpu(), expected)
@@ -72,7 +77,7 @@ def test_into_a_view_leaves_the_rest_alone(device, other, view, source):
 @pytest.mark.parametrize("view", WRITABLE)
 def test_from_the_device_into_a_view_on_the_cpu(device, view):
     expected = base(torch.float32)
-    values = torch.full_like(VIEWS[view](expected), 50).contiguous()
+    values = numbered(VIEWS[view](expected))
     actual = expected.clone()
     VIEWS[view](expected).copy_(values)
     VIEWS[view](actual).copy_(values.to(device))
@@ -184,6 +189,15 @@ def test_overlapping_memory_is_as_on_the_cpu(device, case):
 def test_non_blocking_is_right_too(device, non_blocking):
     values = torch.randn(1000)
     assert torch.equal(values.to(device, non_blocking=non_blocking).cpu(), values)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 64, 511, 4097])
+def test_every_byte_is_copied(device, count):
+    target = torch.full((count,), 255, dtype=torch.uint8, device=device)
+    back = torch.full((count,), 7, dtype=torch.uint8)
+    target.copy_(torch.zeros(count, dtype=torch.uint8))
+    back.copy_(target)
+    assert back.tolist() == [0] * count
 
 
 def test_many_elements(device):

@@ -32,7 +32,8 @@ def nothing_cached(module, device):
         module.reset_accumulated_memory_stats(index)
     yield
     for index in range(module.device_count()):
-        module.set_per_process_memory_fraction(1.0, index)
+        if module.get_per_process_memory_fraction(index) != 1:
+            module.set_per_process_memory_fraction(1.0, index)
 
 
 def test_what_tensors_have_is_counted(module, device):
@@ -47,6 +48,8 @@ def test_what_tensors_have_is_counted(module, device):
     assert stats["allocation.small_pool.allocated"] == 1
     del tensor, small
     assert module.memory_allocated() == before
+    assert module.max_memory_allocated() - before == 3 * MIB + 512
+    torch.empty(1, device=device)
     assert module.max_memory_allocated() - before == 3 * MIB + 512
 
 

@@ -182,8 +182,9 @@ def test_a_device_is_synchronized_with_all_its_streams(device, other, module, st
         longer(elsewhere)
         for stream in (*streams, current(device)):
             work(stream)
-        synchronize()
-        assert all(stream.query() for stream in (*streams, current(device)))
+            assert not stream.query()
+            synchronize()
+            assert stream.query()
         assert not elsewhere.query()
         elsewhere.synchronize()
 

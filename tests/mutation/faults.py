@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults that a backend may have, and the device tests that notice each.
+
+A fault is a place of the C++ headers, of the starter project's simulator or of the Python package:
+`right` is found there exactly once and stands for `faulty` where the fault is chosen. Both are
+expressions, or, if `right` ends with a semicolon, statements; in Python expressions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    name: str
+    file: str  # below include/backendkit, csrc or torch_foo
+    right: str
+    faulty: str
+    tests: tuple[str, ...]  # below tests/device; each of them has to fail
+    hangs: bool = False  # it is noticed by a test that does not end
+
+
+# Synchronization.
+
+KEPT = "test_memory.py::test_memory_that_another_stream_uses_is_kept"
+WAITS = "test_streams.py::test_wait_stream"
+
+SYNCHRONIZATION = [
+    Fault(
+        "the host does not wait for what it reads",
+        "include/backendkit/transfers.h",
+        "Streams<Runtime>::synchronize_current(waited_for_.pop_back_val());",
+        "waited_for_.pop_back();",
+        ("test_stream_memory.py::test_what_the_host_reads_is_there[cpu]",),
+    ),
+    Fault(
+        "only copies to the host are waited for",
+        "include/backendkit/transfers.h",
+        "kind != CopyKind::kDeviceToDevice",
+        "kind == CopyKind::kDeviceToHost",
+        ("test_stream_memory.py::test_memory_of_the_host_may_change_after_a_copy[other-False]",),
+    ),
+    Fault(
+        "copies go on the default stream",
+        "include/backendkit/transfers.h",
+        "current_stream<Runtime>(device)",
+        "nullptr",
+        ("test_streams.py::test_work_goes_on_after_the_call",),
+    ),
+    Fault(
+        "streams do not wait for events",
+        "include/backendkit/event.h",
+        "Runtime::wait_event(stream, of(event).handle, Devices<Runtime>::checked(device));",
+        "static_cast<void>(stream);",
+        (WAITS, "test_streams.py::test_events_order_streams[wait_event]"),
+    ),
+    Fault(
+        "events are recorded on the default stream",
+        "include/backendkit/event.h",
+        "Runtime::record_event(recorded.handle, stream, device);",
+        "Runtime::record_event(recorded.handle, nullptr, device);",
+        (WAITS,),
+    ),
+    Fault(
+        "an event is always done",
+        "include/backendkit/event.h",
+        "Runtime::query_event(of(event).handle, of(event).device)",
+        "true",
+        ("test_streams.py::test_an_event_stands_for_what_was_recorded_last",),
+    ),
+    Fault(
+        "the host does not wait for an event",
+        "include/backendkit/event.h",
+        "Runtime::synchronize_event(of(event).handle, of(event).device);",
+        "static_cast<void>(event);",
+        ("test_streams.py::test_events_order_streams[synchronize]",),
+    ),
+    Fault(
+        "time goes backwards",
+        "include/backendkit/event.h",
+        "Runtime::elapsed_ms(of(start).handle, of(end).handle, of(start).device)",
+        "Runtime::elapsed_ms(of(end).handle, of(start).handle, of(start).device)",
+        ("test_streams.py::test_time_between_events",),
+    ),
+    Fault(
+        "a stream is never waited for",
+        "include/backendkit/stream.h",
+        "Runtime::synchronize_stream(handle(device, id), device);",
+        "handle(device, id);",
+        ("test_streams.py::test_work_goes_on_after_the_call",),
+    ),
+    Fault(
+        "the driver synchronizes the default stream alone",
+        "csrc/runtime.cpp",
+        "for (Stream* const stream : others) stream->wait();",
+        "others.clear();",
+        ("test_streams.py::test_a_device_is_synchronized_with_all_its_streams",),
+    ),
+    Fault(
+        "the driver's streams wait for no event",
+        "csrc/runtime.cpp",
+        "if (time.valid()) stream_of(stream, device).add([time] { time.wait(); });",
+        "static_cast<void>(time);",
+        (WAITS,),
+    ),
+]
+
+# Which device and which stream.
+
+STATE = [
+    Fault(
+        "a device that was set is not the current one",
+        "include/backendkit/device.h",
+        "if (index != before || count() == 0) set(index);",
+        "static_cast<void>(index);",
+        ("test_tensors.py::test_a_tensor_is_made_on_its_device_whatever_is_current",),
+    ),
+    Fault(
+        "the device before is not the current one again",
+        "include/backendkit/guard.h",
+        "if (device.has_index() && Devices<Runtime>::count() > 0) "
+        "Runtime::set_device(device.index());",
+        "static_cast<void>(device);",
+        ("test_tensors.py::test_a_tensor_is_made_on_its_device_whatever_is_current",),
+    ),
+    Fault(
+        "the index of a device is one too high",
+        "include/backendkit/device.h",
+        "index >= 0 && index < known",
+        "index >= 0 && index <= known",
+        ("test_tensors.py::test_an_index_out_of_range_is_an_error[0]",),
+    ),
+    Fault(
+        "copies are the first device's",
+        "include/backendkit/transfers.h",
+        "c10::Device(kDeviceType, device)",
+        "c10::Device(kDeviceType, 0)",
+        ("test_stream_memory.py::test_a_copy_between_devices_waits_for_both",),
+    ),
+    Fault(
+        "one current stream for all devices",
+        "include/backendkit/stream.h",
+        "if (device >= 0) current_[static_cast<std::size_t>(device)] = id;",
+        "for (c10::StreamId& one : current_) one = id;",
+        ("test_streams.py::test_a_stream_is_current_for_its_device_only",),
+    ),
+    Fault(
+        "a pool gives out one stream",
+        "include/backendkit/stream.h",
+        "pools.turns[level] = (pools.turns[level] + 1) % kPoolSize;",
+        "pools.turns[level] = 0;",
+        ("test_streams.py::test_a_pool_of_32_streams_is_given_out_in_turn",),
+    ),
+    Fault(
+        "priorities have no pools",
+        "include/backendkit/stream.h",
+        "static_cast<std::size_t>(wanted - kHighestPriority)",
+        "std::size_t{0}",
+        ("test_streams.py::test_each_priority_has_its_pool",),
+    ),
+    Fault(
+        "a fork is not refused",
+        "include/backendkit/device.h",
+        "!forked_",
+        "true",
+        ("test_streams.py::test_a_child_of_a_process_with_streams",),
+        hangs=True,
+    ),
+    Fault(
+        "a device's context does not restore",
+        "torch_foo/_device.py",
+        "self._previous >= 0",
+        "False",
+        ("test_device.py::test_the_device_context_restores",),
+    ),
+    Fault(
+        "a stream's context does not restore",
+        "torch_foo/_streams.py",
+        "self._before.pop()",
+        "(_device.device(-1), self._before.pop()[1], 1)",
+        ("test_stream_module.py::test_the_current_stream",),
+    ),
+]
+
+# Memory.
+
+MEMORY = [
+    Fault(
+        "freed blocks are lost",
+        "include/backendkit/caching_allocator.h",
+        "if (block->events == 0) put(block);",
+        "static_cast<void>(block);",
+        ("test_memory.py::test_freed_memory_is_given_to_the_next_tensor",),
+    ),
+    Fault(
+        "blocks that a stream used are lost",
+        "include/backendkit/caching_allocator.h",
+        "if (--block->events == 0) put(block);",
+        "static_cast<void>(block);",
+        (KEPT,),
+    ),
+    Fault(
+        "no stream is recorded",
+        "include/backendkit/caching_allocator.h",
+        "if (std::find(users.begin(), users.end(), stream) == users.end()) "
+        "users.push_back(stream);",
+        "users.clear();",
+        (KEPT,),
+    ),
+    Fault(
+        "the event of another stream is waited for",
+        "include/backendkit/caching_allocator.h",
+        "driver_.record(user)",
+        "driver_.record(block->stream)",
+        (KEPT,),
+    ),
+    Fault(
+        "memory that a stream uses is given out",
+        "include/backendkit/allocator.h",
+        "Runtime::query_event(event, device_)",
+        "true",
+        (KEPT,),
+    ),
+    Fault(
+        "free blocks of all streams are one list",
+        "include/backendkit/caching_allocator.h",
+        "found == blocks.end() || (*found)->stream != stream",
+        "found == blocks.end()",
+        ("test_memory.py::test_blocks_belong_to_their_stream",),
+    ),
+    Fault(
+        "all blocks are the default stream's",
+        "include/backendkit/allocator.h",
+        "cache(device).allocate(bytes, Streams<Runtime>::current(index))",
+        "cache(device).allocate(bytes, 0)",
+        ("test_memory.py::test_blocks_belong_to_their_stream",),
+    ),
+    Fault(
+        "blocks overlap",
+        "include/backendkit/caching_allocator.h",
+        "block->pointer + bytes",
+        "block->pointer + bytes - kRound",
+        ("test_memory.py::test_two_tensors_never_share_memory",),
+    ),
+    Fault(
+        "neighbours stay apart",
+        "include/backendkit/caching_allocator.h",
+        "block->after != nullptr && block->after->free()",
+        "false",
+        ("test_memory.py::test_neighbours_that_are_free_are_one",),
+    ),
+    Fault(
+        "out of memory without another try",
+        "include/backendkit/caching_allocator.h",
+        "++statistics_.num_alloc_retries;\n      free_cache();",
+        "++statistics_.num_alloc_retries;",
+        ("test_memory.py::test_a_fraction_of_the_memory",),
+    ),
+    Fault(
+        "the fraction is ignored",
+        "include/backendkit/caching_allocator.h",
+        "bytes > limit_ || reserved > limit_ - bytes",
+        "reserved == 1",
+        ("test_memory.py::test_a_fraction_of_the_memory",),
+    ),
+    Fault(
+        "peaks go down again",
+        "include/backendkit/memory_statistics.h",
+        "std::max(peak, current)",
+        "current",
+        ("test_memory.py::test_what_tensors_have_is_counted",),
+    ),
+    Fault(
+        "what was asked for is counted rounded",
+        "include/backendkit/caching_allocator.h",
+        "statistics_.requested_bytes.add(small, bytes);",
+        "statistics_.requested_bytes.add(small, size);",
+        ("test_memory.py::test_what_tensors_have_is_counted",),
+    ),
+    Fault(
+        "the driver's memory leaks",
+        "csrc/runtime.cpp",
+        "where.used -= bytes;",
+        "static_cast<void>(bytes);",
+        ("test_memory.py::test_the_driver_s_memory",),
+    ),
+    Fault(
+        "pinned memory is used again too early",
+        "include/backendkit/pinned_allocator.h",
+        "cache().record_stream(static_cast<MemoryBlock*>(context),\n"
+        "                          PinnedMemory<Runtime>::user(device, stream));",
+        "static_cast<void>(stream);",
+        ("test_pinned.py::test_memory_that_a_copy_uses_is_kept[device]",),
+    ),
+    Fault(
+        "pinned memory waits for the first device alone",
+        "include/backendkit/pinned_allocator.h",
+        "(static_cast<std::int64_t>(device) + 1) * kDevice + stream",
+        "(static_cast<std::int64_t>(device * 0) + 1) * kDevice + stream",
+        ("test_pinned.py::test_memory_that_a_copy_uses_is_kept[other]",),
+    ),
+    Fault(
+        "the host's memory is not kept for a copy that goes on",
+        "include/backendkit/copy.h",
+        "!non_blocking || !keeps_host_memory(src, dst)",
+        "!non_blocking",
+        (
+            "test_stream_memory.py::test_memory_of_the_host_may_change_after_a_copy[other-True]",
+            "test_pinned.py::test_memory_that_a_copy_uses_is_kept[device]",
+        ),
+    ),
+]
+
+# Bytes and bits.
+
+VALUES = [
+    Fault(
+        "the driver copies a byte less",
+        "csrc/runtime.cpp",
+        "std::memmove(dst, src, bytes)",
+        "std::memmove(dst, src, bytes - 1)",
+        ("test_copies.py::test_every_byte_is_copied[64]",),
+    ),
+    Fault(
+        "conjugate views are copied as they lie in memory",
+        "include/backendkit/copy.h",
+        "a.is_conj() == b.is_conj()",
+        "true",
+        ("test_copies.py::test_conjugate_and_negative_views[to host-conj]",),
+    ),
+    Fault(
+        "the negative bit is lost",
+        "include/backendkit/copy.h",
+        "host._set_neg(tensor.is_neg());",
+        "static_cast<void>(tensor);",
+        ("test_copies.py::test_conjugate_and_negative_views[to host-neg]",),
+    ),
+    Fault(
+        "what lies between elements is overwritten",
+        "include/backendkit/copy.h",
+        "!dst.is_non_overlapping_and_dense()",
+        "false",
+        ("test_copies.py::test_into_a_view_leaves_the_rest_alone[every second-cpu]",),
+    ),
+    Fault(
+        "strides are ignored",
+        "include/backendkit/copy.h",
+        "src.strides() == dst.strides()",
+        "true",
+        ("test_copies.py::test_into_a_view_leaves_the_rest_alone[transposed-cpu]",),
+    ),
+    Fault(
+        "what an operator did in place is lost",
+        "include/backendkit/host_memory.h",
+        "pair.out.add(begin + pair.begin, end + pair.begin);",
+        "static_cast<void>(begin);",
+        ("test_training.py::test_in_place_operators",),
+    ),
+    Fault(
+        "the state of random numbers is not restored",
+        "include/backendkit/generator.h",
+        "cpu_.unsafeGetGeneratorImpl()->set_state(state);",
+        "static_cast<void>(state);",
+        ("test_device.py::test_state_of_the_generator",),
+    ),
+    Fault(
+        "a seed does not reach the generator",
+        "include/backendkit/generator.h",
+        "cpu_.set_current_seed(seed);",
+        "static_cast<void>(seed);",
+        ("test_device.py::test_a_seed_reaches_every_random_operator[randn]",),
+    ),
+]
+
+FAULTS = [*SYNCHRONIZATION, *STATE, *MEMORY, *VALUES]
