@@ -79,6 +79,13 @@ std::string kernel_dtypes(const Description& description) {
   return any ? "None" : python_list(all);
 }
 
+/// The operators of all kernels, in file order, as a Python list.
+std::string kernel_names(const Description& description) {
+  std::vector<Text> names;
+  for (const Kernel& kernel : description.kernels) names.push_back(kernel.op);
+  return python_list(names);
+}
+
 /// A file of a plan before its template is filled in.
 struct Task {
   std::string path;
@@ -156,6 +163,7 @@ Values description_values(const Description& description) {
       {"imports", python_list(description.imports)},
       {"amp_dtypes", python_list(description.amp_dtypes)},
       {"kernel_dtypes", kernel_dtypes(description)},
+      {"kernels", kernel_names(description)},
       {"amp_default", autocast_default(description)},
       {"entry_points", python_entry_points(description)},
       {"torch_requires", description.torch_requires.value},

@@ -28,6 +28,8 @@ std::vector<Capability> capabilities() {
       {"memory_info", HasMemoryInfo<Runtime>, "memory_info"},
       {"pinned_memory", HasPinnedMemory<Runtime>,
        "allocate_host, deallocate_host, is_host_pointer"},
+      {"peer", HasPeers<Runtime>, "can_access_peer, copy_peer"},
+      {"properties", HasProperties<Runtime>, "properties"},
       {"host_accessible", host_accessible<Runtime>(), "host_accessible"},
   };
 }

@@ -91,15 +91,15 @@ SYNCHRONIZATION = [
     ),
     Fault(
         "the driver synchronizes the default stream alone",
-        "csrc/runtime.cpp",
+        "csrc/simulator.cpp",
         "for (Stream* const stream : others) stream->wait();",
         "others.clear();",
         ("test_streams.py::test_a_device_is_synchronized_with_all_its_streams",),
     ),
     Fault(
         "the driver's streams wait for no event",
-        "csrc/runtime.cpp",
-        "if (time.valid()) stream_of(stream, device).add([time] { time.wait(); });",
+        "csrc/simulator.cpp",
+        "if (time.valid()) stream.add([time] { time.wait(); });",
         "static_cast<void>(time);",
         (WAITS,),
     ),
@@ -279,7 +279,7 @@ MEMORY = [
     ),
     Fault(
         "the driver's memory leaks",
-        "csrc/runtime.cpp",
+        "csrc/simulator.cpp",
         "where.used -= bytes;",
         "static_cast<void>(bytes);",
         ("test_memory.py::test_the_driver_s_memory",),

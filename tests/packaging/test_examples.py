@@ -133,6 +133,7 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         "_memory",
         "_properties",
         "_streams",
+        "testing",
         "tools",
     )
     assert {name for name in names if name.startswith("foo_frameworks/torch/")} == {

@@ -25,6 +25,7 @@ PYTHON_FILES = [
     "_properties",
     "_streams",
     "extras",
+    "testing",
 ]
 SYSTEM_LIBRARIES = {"libc.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "libstdc++.so.6"}
 PYTORCH = {"libc10.so", "libtorch_cpu.so"}

@@ -23,3 +23,5 @@ AMP_DTYPES: list[str] = {{amp_dtypes}}
 FALLBACK = "{{fallback}}"
 #: Names of the dtypes that kernels compute, all of them together; None where one takes any dtype.
 KERNEL_DTYPES: Optional[list[str]] = {{kernel_dtypes}}
+#: The operators with a kernel, as [operators.kernels] names them.
+KERNELS: list[str] = {{kernels}}

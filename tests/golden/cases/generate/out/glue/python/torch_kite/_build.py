@@ -23,3 +23,5 @@ AMP_DTYPES: list[str] = []
 FALLBACK = "cpu"
 #: Names of the dtypes that kernels compute, all of them together; None where one takes any dtype.
 KERNEL_DTYPES: Optional[list[str]] = None
+#: The operators with a kernel, as [operators.kernels] names them.
+KERNELS: list[str] = ["add.out", "mm.out", "empty.memory_format"]
