@@ -74,8 +74,7 @@ USES = [
     "module.synchronize()",
     "module.get_rng_state()",
     "module.init()",
-    "module.mem_get_info()",
-    "module.get_device_name()",
+    "module.memory_stats()",
     "module.current_stream()",
 ]
 
@@ -107,7 +106,7 @@ def use():
     print(module._is_in_bad_fork(), module.is_initialized())
     for work in (lambda: torch.ones(1, device=NAME), lambda: torch.ones(1).to(NAME),
                  lambda: tensor + 1, lambda: tensor.cpu(), lambda: module.synchronize(),
-                 lambda: module.get_rng_state(), lambda: torch.Stream(device=NAME)):
+                 lambda: module.get_rng_state(), lambda: module.set_device(0)):
         try:
             work()
             print("done")
@@ -121,6 +120,7 @@ in_a_child(use)
 
 
 @needs_fork
+@pytest.mark.needs("events")
 def test_a_child_may_forget_the_parent_s_tensors(run):
     assert run("""
 tensors = [torch.ones(1000, device=NAME) for _ in range(10)]
@@ -165,7 +165,9 @@ def total(loader):
 
 
 @needs_fork
-@pytest.mark.parametrize("pin", [False, True])
+@pytest.mark.parametrize(
+    "pin", [False, pytest.param(True, marks=pytest.mark.needs("pinned_memory"))]
+)
 def test_workers_of_a_loader(run, pin):
     """They make tensors of the CPU; whether the device is in use does not matter to them."""
     assert run(
@@ -217,6 +219,7 @@ if __name__ == "__main__":
     assert done.stdout == "[[2.0, 2.0], [4.0, 4.0]]\n", done.stderr
 
 
+@pytest.mark.needs("streams")
 def test_a_process_that_ends_while_the_device_works(run):
     assert run("""
 source, target = torch.ones(1 << 20, device=NAME), torch.ones(1 << 20, device=NAME)
@@ -227,6 +230,7 @@ print("end")
 """) == ["end"]
 
 
+@pytest.mark.needs("events", "pinned_memory")
 def test_tensors_that_live_until_the_end(run):
     assert run("""
 class Keeper:

@@ -15,9 +15,8 @@
 #include <utility>
 #include <vector>
 
-#ifdef __linux__
+#if __has_include(<sys/mman.h>)
 #include <sys/mman.h>
-#include <unistd.h>
 #endif
 
 namespace kite::simulator {
@@ -70,7 +69,7 @@ class Blocks {
   std::map<const void*, Value> blocks_;
 };
 
-/// The same bytes again, where the host may use them.
+/// Where the bytes of a block are.
 struct Inside {
   char* begin = nullptr;
   std::size_t bytes = 0;
@@ -87,42 +86,35 @@ Blocks<std::size_t>& host_blocks() {
   return *all;
 }
 
-#ifdef __linux__
+#if __has_include(<sys/mman.h>)
 
-/// A file in memory, mapped twice: without access rights as the device's addresses, and with them.
-void* map_twice(std::size_t bytes, int device) {
-  const int file = memfd_create("kite", MFD_CLOEXEC);
-  if (file < 0) return nullptr;
-  void* address = MAP_FAILED;
-  void* inside = MAP_FAILED;
-  if (ftruncate(file, static_cast<off_t>(bytes)) == 0) {
-    address = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, file, 0);
-    inside = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+constexpr bool kMapped = !kUnified;
+
+/// A block's addresses, which nobody may use, and apart from them its bytes.
+void* map_apart(std::size_t bytes, int device) {
+  void* const address = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
+  void* const inside = host_memory(bytes);
+  if (inside == nullptr) {
+    munmap(address, bytes);
+    return nullptr;
   }
-  close(file);
-  if (address != MAP_FAILED && inside != MAP_FAILED) {
-    device_blocks().add(address, {static_cast<char*>(inside), bytes, device});
-    return address;
-  }
-  if (address != MAP_FAILED) munmap(address, bytes);
-  if (inside != MAP_FAILED) munmap(inside, bytes);
-  return nullptr;
+  device_blocks().add(address, {static_cast<char*>(inside), bytes, device});
+  return address;
 }
 
 void unmap(void* address) {
   const Inside block = device_blocks().remove(address);
   munmap(address, block.bytes);
-  munmap(block.begin, block.bytes);
+  std::free(block.begin);
 }
-
-constexpr bool kMapped = !kUnified;
 
 #else
 
-void* map_twice(std::size_t, int) { return nullptr; }
-void unmap(void*) {}
-
 constexpr bool kMapped = false;
+
+void* map_apart(std::size_t, int) { return nullptr; }
+void unmap(void*) {}
 
 #endif
 
@@ -217,7 +209,7 @@ void* allocate(std::size_t bytes, int device) {
   Device& where = device_of(device);
   const std::lock_guard<std::mutex> lock(where.mutex);
   if (bytes > memory_of_a_device() - where.used) return nullptr;
-  void* const pointer = kMapped ? map_twice(bytes, device) : host_memory(bytes);
+  void* const pointer = kMapped ? map_apart(bytes, device) : host_memory(bytes);
   if (pointer != nullptr) where.used += bytes;
   return pointer;
 }

@@ -17,7 +17,7 @@ namespace kite::simulator {
 constexpr int kDevices = 2;
 
 /// Whether the host may use a device's addresses as well. If not, as on most devices, it crashes
-/// when it does (on Linux), so that mistakes show here and not on your device.
+/// when it does, so that mistakes show here and not on your device.
 constexpr bool kUnified = false;
 
 /// Null when the device has no more. The work that used what is deallocated is done.

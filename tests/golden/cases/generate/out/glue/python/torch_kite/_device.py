@@ -337,9 +337,8 @@ def __getattr__(name: str) -> Any:
 #: Parts of this module, whose public names are this module's too.
 memory = importlib.import_module("torch_kite._memory")
 streams = importlib.import_module("torch_kite._streams")
-_capabilities = importlib.import_module("torch_kite._capabilities")
 _properties = importlib.import_module("torch_kite._properties")
-for _part in (memory, streams, _capabilities, _properties):
+for _part in (memory, streams, _properties):
     globals().update({name: getattr(_part, name) for name in _part.__all__})
     __all__ += _part.__all__
 __all__ += ["memory", "streams"]
