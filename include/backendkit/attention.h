@@ -3,11 +3,9 @@
 
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <tuple>
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
@@ -19,14 +17,14 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 
-#include <backendkit/generator.h>
+#include <backendkit/host_random.h>
 #include <backendkit/registrar.h>
 
 namespace backendkit {
 
 /// Fused attention on tensors of the CPU, for which PyTorch has none that a backend can fall back
-/// to. Computed in float32 at least; the dropout mask is made twice from one seed, which is drawn
-/// from the device's generator.
+/// to. Computed in float32 at least; the dropout mask is made twice from one state of the
+/// device's generator.
 template <class Runtime>
 class Attention {
  public:
@@ -40,9 +38,9 @@ class Attention {
                          bool, std::optional<double> scale) {
     const Inputs in(query, key, value, bias, is_causal, scale);
     const at::Tensor scores = in.scores();
-    const at::Tensor seed =
-        at::full({}, dropout > 0 ? draw_seed() : 0, at::TensorOptions().dtype(at::kLong));
-    const at::Tensor weights = dropped(in.weights(scores), seed, dropout);
+    const PhiloxState state =
+        dropout > 0 ? philox_state<Runtime>(std::nullopt, kDrawn) : PhiloxState{0, 0};
+    const at::Tensor weights = dropped(in.weights(scores), state, dropout);
     const at::Tensor nothing = at::empty({0}, at::TensorOptions().dtype(at::kLong));
     return {at::matmul(weights, in.value).to(query.scalar_type()),
             at::logsumexp(scores, {-1}),
@@ -50,8 +48,8 @@ class Attention {
             nothing.clone(),
             query.sym_size(-2),
             key.sym_size(-2),
-            seed,
-            at::full({}, 0, at::TensorOptions().dtype(at::kLong)),
+            number(state.seed),
+            number(state.offset),
             at::empty({0}, query.options())};
   }
 
@@ -61,12 +59,15 @@ class Attention {
                            std::array<bool, 4> wanted, const at::Tensor&, const at::Tensor&,
                            const at::Tensor&, const at::Tensor&, const c10::SymInt&,
                            const c10::SymInt&, double dropout, bool is_causal,
-                           const at::Tensor& seed, const at::Tensor&, std::optional<double> scale) {
+                           const at::Tensor& seed, const at::Tensor& offset,
+                           std::optional<double> scale) {
     const Inputs in(query, key, value, bias, is_causal, scale);
+    const PhiloxState state{static_cast<std::uint64_t>(seed.item<std::int64_t>()),
+                            static_cast<std::uint64_t>(offset.item<std::int64_t>())};
     const at::Tensor weights = in.weights(in.scores());
     const at::Tensor grad = grad_output.to(in.query.scalar_type());
     const at::Tensor grad_weights =
-        dropped(at::matmul(grad, in.value.transpose(-2, -1)), seed, dropout);
+        dropped(at::matmul(grad, in.value.transpose(-2, -1)), state, dropout);
     const at::Tensor product = grad_weights.mul(weights);
     const at::Tensor grad_scores = product.sub(weights.mul(product.sum(-1, true)));
     Backward grads;
@@ -79,7 +80,7 @@ class Attention {
     }
     if (wanted[2]) {
       std::get<2>(grads) =
-          ungrouped(at::matmul(dropped(weights, seed, dropout).transpose(-2, -1), grad), value);
+          ungrouped(at::matmul(dropped(weights, state, dropout).transpose(-2, -1), grad), value);
     }
     if (wanted[3] && bias.defined()) {
       std::get<3>(grads) = grad_scores.sum_to_size(bias.sizes()).to(bias.scalar_type());
@@ -142,21 +143,20 @@ class Attention {
     return sum.to(tensor.scalar_type());
   }
 
-  static std::int64_t draw_seed() {
-    const at::Generator& ours = default_generator<Runtime>(Devices<Runtime>::current());
-    at::Generator cpu = static_cast<Generator*>(ours.unsafeGetGeneratorImpl())->cpu();
-    const std::lock_guard<std::mutex> lock(cpu.mutex());
-    return static_cast<std::int64_t>(at::check_generator<at::CPUGeneratorImpl>(cpu)->random64());
+  /// How much a mask moves the device's generator on: the state after it makes another one.
+  static constexpr std::uint64_t kDrawn = 4;
+
+  static at::Tensor number(std::uint64_t value) {
+    return at::full({}, static_cast<std::int64_t>(value), at::TensorOptions().dtype(at::kLong));
   }
 
-  /// Zeros some elements and scales the others, the same ones for the same seed and shape.
-  static at::Tensor dropped(const at::Tensor& tensor, const at::Tensor& seed, double probability) {
+  /// Zeros some elements and scales the others, the same ones for the same state and shape.
+  static at::Tensor dropped(const at::Tensor& tensor, PhiloxState state, double probability) {
     if (probability <= 0) return tensor;
     if (probability >= 1) return tensor.mul(0);
-    const at::Generator generator =
-        at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed.item<std::int64_t>()));
     const at::Tensor kept = at::empty(tensor.sizes(), tensor.options());
-    return tensor.mul(kept.bernoulli_(1 - probability, generator)).div_(1 - probability);
+    return tensor.mul(kept.bernoulli_(1 - probability, host_generator(state)))
+        .div_(1 - probability);
   }
 };
 

@@ -30,6 +30,7 @@ std::vector<Capability> capabilities() {
        "allocate_host, deallocate_host, is_host_pointer"},
       {"peer", HasPeers<Runtime>, "can_access_peer, copy_peer"},
       {"properties", HasProperties<Runtime>, "properties"},
+      {"metadata", HasMetadata<Runtime>, "save_metadata, load_metadata"},
       {"host_accessible", host_accessible<Runtime>(), "host_accessible"},
   };
 }

@@ -11,8 +11,8 @@
 
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback_report.h>
-#include <backendkit/generator.h>
 #include <backendkit/host_operators.h>
+#include <backendkit/host_random.h>
 #include <backendkit/host_tensors.h>
 #include <backendkit/registrar.h>
 
@@ -66,6 +66,10 @@ class Fallbacks {
  private:
   using Tensors = HostTensors<Runtime>;
   using Use = typename Tensors::Use;
+
+  /// By how much an operator on the CPU moves the device's generator on: the next state is another
+  /// one, and `host_generator` makes other numbers of it, as many as are asked for.
+  static constexpr std::uint64_t kDrawn = 4;
 
   /// An operator's name without the namespace.
   static std::string local_name(const c10::OperatorHandle& op) {
@@ -128,7 +132,7 @@ class Fallbacks {
     }
     tensors.bring();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      (*stack)[first + i] = on_host(arguments[i], before[i], device, tensors);
+      (*stack)[first + i] = on_host(arguments[i], before[i], tensors);
     }
     call(op, key_on_cpu(keys), stack);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -164,12 +168,13 @@ class Fallbacks {
     }
   }
 
+  /// What the CPU gets for an argument. A generator is that of the current device or of its type.
   static c10::IValue on_host(const c10::Argument& argument, const c10::IValue& value,
-                             c10::Device device, Tensors& tensors) {
+                             Tensors& tensors) {
     if (takes_generator(argument)) {
-      return as_generator(value.isNone() ? default_generator<Runtime>(device.index())
-                                         : value.toGenerator())
-          .cpu();
+      std::optional<at::Generator> given;
+      if (!value.isNone()) given = value.toGenerator();
+      return host_generator(philox_state<Runtime>(given, kDrawn));
     }
     if (value.isDevice() && value.toDevice().type() == kDeviceType) return c10::Device(c10::kCPU);
     return map(value, [&](const at::Tensor& one) { return tensors.host(one); });
@@ -257,13 +262,6 @@ class Fallbacks {
            (type->kind() == c10::TypeKind::OptionalType &&
             type->castRaw<c10::OptionalType>()->getElementType()->kind() ==
                 c10::TypeKind::GeneratorType);
-  }
-
-  static const Generator& as_generator(const at::Generator& generator) {
-    const c10::DeviceType type = generator.device().type();
-    TORCH_CHECK(type == kDeviceType, "Expected a '", c10::DeviceTypeName(kDeviceType, true),
-                "' device type for generator but found '", c10::DeviceTypeName(type, true), "'");
-    return *static_cast<Generator*>(generator.unsafeGetGeneratorImpl());
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -37,6 +38,7 @@ class PythonOperators {
     library.def("get_rng_state(int device) -> Tensor", &get_rng_state);
     library.def("set_rng_state(int device, Tensor state) -> ()", &set_rng_state);
     library.def("capabilities() -> (str[], int[], str[])", &capability_table<Runtime>);
+    library.def("default_generator(int device) -> Generator?", &generator);
     library.def("is_in_bad_fork() -> bool", &is_in_bad_fork);
     library.def("build_torch_version() -> str", &build_torch_version);
     library.def("fallback_counts() -> (str[], int[], int[], int[])", &FallbackCounts::table);
@@ -102,22 +104,35 @@ class PythonOperators {
     return default_generator<Runtime>(index(device));
   }
 
+  /// Calls `use` with a device's generator, which no other thread uses at the time.
+  template <class Use>
+  static auto with_generator(std::int64_t device, Use&& use) {
+    at::Generator generator = default_generator<Runtime>(index(device));
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    return use(generator);
+  }
+
   static void manual_seed(std::int64_t device, std::int64_t seed) {
-    generator(device).set_current_seed(static_cast<std::uint64_t>(seed));
+    with_generator(
+        device, [&](at::Generator it) { it.set_current_seed(static_cast<std::uint64_t>(seed)); });
   }
 
   static std::int64_t seed(std::int64_t device) {
-    return static_cast<std::int64_t>(generator(device).seed());
+    return with_generator(device,
+                          [](at::Generator it) { return static_cast<std::int64_t>(it.seed()); });
   }
 
   static std::int64_t initial_seed(std::int64_t device) {
-    return static_cast<std::int64_t>(generator(device).current_seed());
+    return with_generator(
+        device, [](at::Generator it) { return static_cast<std::int64_t>(it.current_seed()); });
   }
 
-  static at::Tensor get_rng_state(std::int64_t device) { return generator(device).get_state(); }
+  static at::Tensor get_rng_state(std::int64_t device) {
+    return with_generator(device, [](const at::Generator& it) { return it.get_state(); });
+  }
 
   static void set_rng_state(std::int64_t device, const at::Tensor& state) {
-    generator(device).set_state(state);
+    with_generator(device, [&](at::Generator it) { it.set_state(state); });
   }
 
   static bool is_in_bad_fork() { return Devices<Runtime>::forked(); }

@@ -4,6 +4,11 @@
 #include <concepts>
 #include <cstddef>
 #include <string>
+#include <unordered_map>
+
+namespace at {
+class Tensor;
+}
 
 namespace backendkit {
 
@@ -31,6 +36,10 @@ struct DeviceProperties {
   int major = 0;                  ///< of the capability, which says what kernels it can run
   int minor = 0;
 };
+
+/// What a backend keeps with a tensor beside its numbers, as files have it: true or false by name.
+/// The names "conj" and "neg" are PyTorch's.
+using TensorMetadata = std::unordered_map<std::string, bool>;
 
 // The required functions of a vendor's Runtime, one concept each. All are static. Devices are
 // numbered from 0; every function but `device_count` may throw, and what it throws becomes the
@@ -249,6 +258,25 @@ concept HasProperties = requires(int device) {
   { Runtime::properties(device) } -> std::same_as<DeviceProperties>;
 };
 
+/// `void save_metadata(const at::Tensor& tensor, backendkit::TensorMetadata& metadata)`: adds what
+/// the backend keeps with a tensor of the device, which is being saved or pickled.
+template <class Runtime>
+concept HasSaveMetadata = requires(const at::Tensor& tensor, TensorMetadata& metadata) {
+  { Runtime::save_metadata(tensor, metadata) } -> std::same_as<void>;
+};
+
+/// `void load_metadata(const at::Tensor& tensor, backendkit::TensorMetadata& metadata)`: keeps with
+/// a tensor what `save_metadata` said of the one that it was saved from, if there was anything.
+template <class Runtime>
+concept HasLoadMetadata = requires(const at::Tensor& tensor, TensorMetadata& metadata) {
+  { Runtime::load_metadata(tensor, metadata) } -> std::same_as<void>;
+};
+
+/// Metadata: what a backend keeps with a tensor, as its `c10::BackendMeta`, is saved with it: the
+/// two functions above.
+template <class Runtime>
+concept HasMetadata = HasSaveMetadata<Runtime> && HasLoadMetadata<Runtime>;
+
 // Whether a Runtime has a function of that name, whatever its signature.
 #define BACKENDKIT_RUNTIME_HAS(function) (requires { &Runtime::function; })
 
@@ -297,6 +325,12 @@ constexpr bool check_optional_functions() {
                             "int src_device, std::size_t bytes, backendkit::StreamHandle stream)");
   BACKENDKIT_CHECK_OPTIONAL(HasProperties, properties,
                             "backendkit::DeviceProperties properties(int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasSaveMetadata, save_metadata,
+                            "void save_metadata(const at::Tensor& tensor, "
+                            "backendkit::TensorMetadata& metadata)");
+  BACKENDKIT_CHECK_OPTIONAL(HasLoadMetadata, load_metadata,
+                            "void load_metadata(const at::Tensor& tensor, "
+                            "backendkit::TensorMetadata& metadata)");
 #undef BACKENDKIT_CHECK_OPTIONAL
   constexpr bool any_stream =
       HasCreateStream<Runtime> || HasSynchronizeStream<Runtime> || HasQueryStream<Runtime>;
@@ -315,6 +349,8 @@ constexpr bool check_optional_functions() {
                 "is_host_pointer");
   static_assert(HasCanAccessPeer<Runtime> == HasCopyPeer<Runtime>,
                 "a Runtime with peer copies has can_access_peer and copy_peer");
+  static_assert(HasSaveMetadata<Runtime> == HasLoadMetadata<Runtime>,
+                "a Runtime with metadata has save_metadata and load_metadata");
   static_assert(!HasElapsedMs<Runtime> || HasEvents<Runtime>,
                 "a Runtime with elapsed_ms has events: create_event and the others");
   return true;

@@ -7,6 +7,7 @@
 #include <backendkit/fallback.h>
 #include <backendkit/memory_ops.h>
 #include <backendkit/python_ops.h>
+#include <backendkit/serialization.h>
 
 namespace {
 
@@ -28,6 +29,7 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 TORCH_LIBRARY(_{{package}}, library) {
   backendkit::PythonOperators<::{{runtime}}>::define_all(library);
   backendkit::MemoryOperators<::{{runtime}}>::define_all(library);
+  backendkit::register_metadata<::{{runtime}}>();
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {

@@ -10,6 +10,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
   library.impl("_copy_from", &backendkit::Copier<::{{runtime}}>::copy_quantized);
+  // Files and copies of quantized tensors are made of storages, which the CPU cannot take.
+  library.impl("set_.source_Storage_storage_offset",
+               &backendkit::TensorOperators<::{{runtime}}>::set_storage);
 }
 
 // A copy resolves conjugate and negative bits itself. Without this the fallback of these keys would

@@ -9,7 +9,7 @@ Where the backend could not be loaded, or no device is there, `is_available()` i
 
 import importlib
 import threading
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
 
@@ -23,21 +23,12 @@ __all__ = [
     "device_of",
     "fallback_report",
     "get_amp_supported_dtype",
-    "get_rng_state",
-    "get_rng_state_all",
     "init",
-    "initial_seed",
     "is_available",
     "is_bf16_supported",
     "is_initialized",
-    "manual_seed",
-    "manual_seed_all",
     "reset_fallback_report",
-    "seed",
-    "seed_all",
     "set_device",
-    "set_rng_state",
-    "set_rng_state_all",
     "synchronize",
 ]
 
@@ -105,6 +96,7 @@ def _lazy_init() -> None:
             for call, _ in _postponed:
                 call()
             _postponed.clear()
+            importlib.import_module("torch_kite._dlpack").install()
             _initialized = True
 
 
@@ -188,79 +180,6 @@ def synchronize(device: _Device = None) -> None:
     _library().synchronize(index)
 
 
-def manual_seed(seed: int) -> None:
-    """Seeds the current device's generator, at the device's first use where that is to come."""
-    if _failure is None:
-        value = _as_seed(seed)
-        _lazy_call(lambda: _library().manual_seed(_library().current_device(), value), seed=True)
-
-
-def manual_seed_all(seed: int) -> None:
-    """Seeds the generators of all devices, at their first use where that is to come.
-
-    `torch.manual_seed` calls it. Does nothing where there is no device.
-    """
-    if _failure is None:
-        value = _as_seed(seed)
-        _lazy_call(lambda: _seed_each(value), seed_all=True)
-
-
-def _as_seed(seed: int) -> int:
-    """The seed as the signed integer that an operator takes; a RuntimeError if it has no place."""
-    seed = int(seed)
-    if not -(1 << 63) <= seed < 1 << 64:
-        raise RuntimeError(f"seed {seed} is not in [-0x8000_0000_0000_0000, 0xffff_ffff_ffff_ffff]")
-    return seed - (1 << 64) if seed >= 1 << 63 else seed
-
-
-def _seed_each(seed: int) -> None:
-    for index in range(device_count()):
-        _library().manual_seed(index, seed)
-
-
-def seed() -> int:
-    """Seeds the current device's generator at random and returns the seed; raises as `init`."""
-    index = _index(None)
-    return _library().seed(index) % (1 << 64)
-
-
-def seed_all() -> int:
-    """Seeds all devices' generators with one random seed and returns it; raises as `init`."""
-    value = seed()
-    _seed_each(_as_seed(value))
-    return value
-
-
-def initial_seed() -> int:
-    """The seed of the current device's generator; raises as `init` does."""
-    index = _index(None)
-    return _library().initial_seed(index) % (1 << 64)
-
-
-def get_rng_state(device: _Device = None) -> torch.Tensor:
-    """The state of a device's generator, a tensor of bytes on the CPU; raises as `init` does."""
-    index = _index(device)
-    return _library().get_rng_state(index)
-
-
-def get_rng_state_all() -> list[torch.Tensor]:
-    """The states of all devices' generators; raises as `init` does."""
-    _lazy_init()
-    return [get_rng_state(index) for index in range(device_count())]
-
-
-def set_rng_state(new_state: torch.Tensor, device: _Device = None) -> None:
-    """Sets the state of a device's generator to one of `get_rng_state`; raises as `init` does."""
-    index = _index(device)
-    _library().set_rng_state(index, new_state)
-
-
-def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
-    """Sets the states of all devices' generators; raises as `init` does."""
-    for index, state in enumerate(new_states):
-        set_rng_state(state, index)
-
-
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """The dtypes that `torch.autocast("kite")` may use. Raises nothing."""
     return [getattr(torch, name) for name in _build.AMP_DTYPES]
@@ -334,11 +253,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")
 
 
-#: Parts of this module, whose public names are this module's too.
+#: `torch.kite.memory` and the others; their public names are this module's too.
 memory = importlib.import_module("torch_kite._memory")
+random = importlib.import_module("torch_kite._random")
 streams = importlib.import_module("torch_kite._streams")
-_properties = importlib.import_module("torch_kite._properties")
-for _part in (memory, streams, _properties):
+for _part in (memory, random, streams):
     globals().update({name: getattr(_part, name) for name in _part.__all__})
     __all__ += _part.__all__
-__all__ += ["memory", "streams"]
+__all__ += ["memory", "random", "streams"]

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/csrc/jit/serialization/pickler.h>
+
+#include <backendkit/device.h>
+
+namespace backendkit {
+
+/// Has PyTorch save and restore what a backend keeps with a tensor, where the Runtime has the
+/// functions for it. To be called once, when the library is opened.
+template <class Runtime>
+void register_metadata() {
+  if constexpr (HasMetadata<Runtime>) {
+    torch::jit::TensorBackendMetaRegistry(kDeviceType, &Runtime::save_metadata,
+                                          &Runtime::load_metadata);
+  }
+}
+
+}  // namespace backendkit
