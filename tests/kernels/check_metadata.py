@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the backend keeps with a tensor is saved, pickled and copied with it."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+
+tiled = torch.ops.foo_metadata
+
+
+def tensors() -> tuple[torch.Tensor, torch.Tensor]:
+    """One with metadata and one without."""
+    one, other = torch.ones(2, device="foo"), torch.ones(2, device="foo")
+    tiled.set_tiled(one)
+    return one, other
+
+
+def through_file(value, **options):
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, **options)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_saved(weights_only):
+    one, other = through_file(tensors(), weights_only=weights_only)
+    assert tiled.is_tiled(one)
+    assert not tiled.is_tiled(other)
+
+
+def test_pickled():
+    one, other = pickle.loads(pickle.dumps(tensors()))
+    assert tiled.is_tiled(one)
+    assert not tiled.is_tiled(other)
+
+
+def test_on_another_device():
+    one, _ = through_file(tensors(), map_location="foo:1")
+    assert one.device == torch.device("foo:1")
+    assert tiled.is_tiled(one)
+
+
+def test_the_cpu_has_none():
+    one, _ = through_file(tensors(), map_location="cpu")
+    assert one.tolist() == [1, 1]
+    assert not tiled.is_tiled(one)
+
+
+def test_a_conjugate_view_keeps_both():
+    value = torch.ones(2, dtype=torch.complex64, device="foo").conj()
+    tiled.set_tiled(value)
+    loaded = through_file(value)
+    assert loaded.is_conj()
+    assert tiled.is_tiled(loaded)
+
+
+def test_parameters():
+    one, _ = tensors()
+    assert tiled.is_tiled(through_file(torch.nn.Parameter(one)))
+
+
+def test_deepcopy():
+    one, other = tensors()
+    assert tiled.is_tiled(copy.deepcopy(one))
+    assert not tiled.is_tiled(copy.deepcopy(other))
+
+
+def test_detached_shares_it():
+    one, _ = tensors()
+    assert tiled.is_tiled(one.detach())
+    assert not tiled.is_tiled(one + 1)
