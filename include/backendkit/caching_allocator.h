@@ -38,11 +38,11 @@ concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
 
 /// The memory of one device, cached: what tensors free is given to later ones, since a driver's own
 /// calls take long and wait for the device. As PyTorch's allocator for CUDA: blocks are cut from
-/// segments of the driver's, sizes are multiples of 512 bytes, at most 512 KiB come from segments of
-/// 2 MiB, more from those of 20 MiB or of its own size. Free blocks that are neighbours become one.
-/// Unlike there, a segment of its own size is not added while as much memory lies unused in smaller
-/// ones of the stream: they go back to the driver first, so that sizes which vary from step to step
-/// leave no segments behind that nothing fits in.
+/// segments of the driver's, sizes are multiples of 512 bytes, at most 512 KiB come from segments
+/// of 2 MiB, more from those of 20 MiB or of its own size. Free blocks that are neighbours become
+/// one. Unlike there, a segment of its own size is not added while as much memory lies unused in
+/// smaller ones of the stream: they go back to the driver first, so that sizes which vary from step
+/// to step leave no segments behind that nothing fits in.
 ///
 /// A block belongs to the stream that it was allocated on, whose work is done in order: it can be
 /// freed while work is left, and goes to the next tensor of that stream. For the use by other

@@ -253,11 +253,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")
 
 
-#: `torch.kite.memory` and the others; their public names are this module's too.
+#: Parts of this module, whose public names are this module's too.
 memory = importlib.import_module("torch_kite._memory")
 random = importlib.import_module("torch_kite._random")
 streams = importlib.import_module("torch_kite._streams")
-for _part in (memory, random, streams):
+_capabilities = importlib.import_module("torch_kite._capabilities")
+_properties = importlib.import_module("torch_kite._properties")
+for _part in (memory, random, streams, _capabilities, _properties):
     globals().update({name: getattr(_part, name) for name in _part.__all__})
     __all__ += _part.__all__
 __all__ += ["memory", "random", "streams"]

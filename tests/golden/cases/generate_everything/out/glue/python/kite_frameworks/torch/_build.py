@@ -3,6 +3,8 @@
 # and build again.
 """What backend.toml and the build say about this package."""
 
+from typing import Optional
+
 #: Name of the device: `torch.device("kite")`, `torch.kite`.
 DEVICE = "kite"
 #: What pip installs, and the Python module that holds the backend.
@@ -17,3 +19,9 @@ ON_FAILURE = "error"
 IMPORTS: list[str] = ["kite_frameworks.extras", "kite_frameworks.more.things"]
 #: Names of the dtypes that autocast may use on the device.
 AMP_DTYPES: list[str] = ["bfloat16", "float16"]
+#: What computes an operator that has no kernel: "cpu", or nothing, which is an "error".
+FALLBACK = "cpu"
+#: Names of the dtypes that kernels compute, all of them together; None where one takes any dtype.
+KERNEL_DTYPES: Optional[list[str]] = None
+#: The operators with a kernel, as [operators.kernels] names them.
+KERNELS: list[str] = ["relu", "add.out"]
