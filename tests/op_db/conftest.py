@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
-DECLARATION = "  static constexpr bool host_accessible = true;\n"
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
@@ -30,10 +29,10 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp(request.param)
     run(backendgen, "new", folder / "foo")
     if request.param == "host_accessible":
-        header = folder / "foo" / "csrc" / "runtime.h"
+        header = folder / "foo" / "csrc" / "simulator.h"
         text = header.read_text()
-        assert text.count("struct Runtime {\n") == 1
-        header.write_text(text.replace("struct Runtime {\n", "struct Runtime {\n" + DECLARATION))
+        assert text.count("kUnified = false") == 1
+        header.write_text(text.replace("kUnified = false", "kUnified = true"))
     run(base, "-m", "venv", "--without-pip", folder / "environment")
     python = folder / "environment" / "bin" / "python"
     below = [run(one, "-c", PURELIB).strip() for one in (base, tools)]
