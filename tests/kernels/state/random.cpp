@@ -9,6 +9,7 @@
 
 #include "kernels.h"
 #include "runtime.h"
+#include "simulator.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ void fill(const at::Tensor& self, const std::optional<at::Generator>& generator,
   const auto increment = static_cast<std::uint64_t>(each * numbers);
   const backendkit::PhiloxState state =
       backendkit::philox_state<foo::Runtime>(generator, increment);
-  float* const data = self.mutable_data_ptr<float>();
+  float* const data = foo::simulator::inside(self.mutable_data_ptr<float>());
   foo::launch([=] {
     for (std::int64_t thread = 0; thread < kThreads; ++thread) {
       at::Philox4_32 engine(state.seed, static_cast<std::uint64_t>(thread), state.offset / 4);
