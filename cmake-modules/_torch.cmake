@@ -44,6 +44,18 @@ function(_backendkit_find_torch function)
   set(BACKENDKIT_TORCH_STANDARD ${standard} PARENT_SCOPE)
 endfunction()
 
+# _backendkit_warn_if_newer(<function> <newest>)
+# Warns of a PyTorch that is newer than the newest release BackendKit was tested with.
+function(_backendkit_warn_if_newer function newest)
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" minor ${BACKENDKIT_TORCH_VERSION})
+  if(minor VERSION_GREATER newest)
+    string(CONCAT text "PyTorch ${BACKENDKIT_TORCH_VERSION} is newer than ${newest}, the newest "
+                  "release that this BackendKit was tested with.\nThe glue may not compile with it, "
+                  "or not do all that it should.")
+    message(WARNING "${function}(): ${text}")
+  endif()
+endfunction()
+
 # The folder `torch` that a Python would import; empty when there is none. An empty entry of
 # sys.path is the working folder, where another folder may be called torch.
 function(_backendkit_torch_folder python variable)

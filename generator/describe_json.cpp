@@ -46,6 +46,7 @@ std::string describe_json(const Description& description,
   if (torch) {
     const TorchVersion& version = torch->version;
     add("torch_version", quote(version.text()));
+    add("torch_newest_tested", quote(newest_tested().minor_text()));
     add("torch_requirement", quote(fmt::format("torch>={},<{}.{}", version.minor_text(),
                                                version.major, version.minor + 1)));
     add("library_directory",

@@ -11,6 +11,8 @@ namespace backendgen {
 namespace {
 
 constexpr TorchVersion kOldest{2, 5, 0};
+// The newest row of docs/compatibility.md.
+constexpr TorchVersion kNewestTested{2, 15, 0};
 
 /// Prints where `import torch` would find PyTorch. The working folder is no place to look: `-c`
 /// puts it first, and a folder that happens to be called torch would win there.
@@ -157,6 +159,21 @@ std::optional<TorchInstall> find_torch(const std::string& python, const Disk& di
     return std::nullopt;
   }
   return open_torch(std::filesystem::path(*folder), disk, problems);
+}
+
+TorchVersion newest_tested() {
+  return kNewestTested;
+}
+
+void warn_if_newer(const TorchInstall& torch, Diagnostics& problems) {
+  const TorchVersion& version = torch.version;
+  if (TorchVersion{version.major, version.minor, 0} <= kNewestTested) return;
+  Diagnostic& warning = problems.warning(
+      fmt::format("PyTorch {} is newer than {}, the newest release that this BackendKit was tested "
+                  "with",
+                  version.text(), kNewestTested.minor_text()));
+  warning.notes.push_back("the glue may not compile with it, or not do all that it should");
+  warning.help.push_back("`python -m pip install --upgrade backendkit`");
 }
 
 bool admits(std::string_view requirement, const TorchVersion& version) {

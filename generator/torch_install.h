@@ -42,6 +42,12 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
 std::optional<TorchInstall> find_torch(const std::string& python, const Disk& disk,
                                        Process& process, Diagnostics& problems);
 
+/// The newest minor release that this BackendKit was tested with; the oldest is 2.5.
+TorchVersion newest_tested();
+
+/// Warns of a release that is newer than that, which the glue may not compile with.
+void warn_if_newer(const TorchInstall& torch, Diagnostics& problems);
+
 /// Whether a requirement of the description, such as ">=2.5,<2.15", admits a release. The
 /// requirement has been checked by `judge_torch_requirement`.
 bool admits(std::string_view requirement, const TorchVersion& version);

@@ -48,6 +48,7 @@ int run_check(const CheckOptions& options, Context& context) {
       !description.kernels.empty() || !description.amp_lists.empty() || !options.torch.empty();
   if (needs_torch) torch = choose_torch(options.torch, context, problems);
   if (torch) {
+    warn_if_newer(*torch, problems);
     if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
     if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
       check_operators(description, *catalog, *torch, problems);

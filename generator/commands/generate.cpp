@@ -37,6 +37,7 @@ std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOpt
   problems.add(of_torch);
   std::optional<Plan> plan;
   if (torch) {
+    if (!options.list) warn_if_newer(*torch, problems);  // CMake lists, then generates
     if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
     GlueModel model;
     const bool autocasts = !description.amp_dtypes.empty() || !description.amp_lists.empty();

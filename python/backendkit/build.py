@@ -103,10 +103,22 @@ class _Project:
         cmake = _tool("cmake", "CMAKE_BIN_DIR")
         _run(cmake, "-S", str(self.folder), "-B", str(tree), *self._configuration(tree))
         name = self.facts["name"]
-        _run(cmake, "--build", str(tree), "--config", _build_type(), "--target", name)
+        build = ["--build", str(tree), "--config", _build_type(), "--target", name]
+        _run(cmake, *build, note=self._note())
         shutil.rmtree(stage, ignore_errors=True)
         place = ["--prefix", str(stage), "--component", name]
         _run(cmake, "--install", str(tree), "--config", _build_type(), *place)
+
+    def _note(self) -> str:
+        """What explains a build that fails with a PyTorch that BackendKit does not know."""
+        newest = self.facts["torch_newest_tested"]
+        if _numbers(self.torch_minor) <= _numbers(newest):
+            return ""
+        return (
+            f"\nnote: PyTorch {self.facts['torch_version']} is newer than {newest}, the newest "
+            "release that this BackendKit was tested with"
+            "\nhelp: `pip install --upgrade backendkit`, or build for an older PyTorch"
+        )
 
     def _configuration(self, tree: Path) -> list[str]:
         arguments = [
@@ -158,12 +170,16 @@ def _build_type() -> str:
     return os.environ.get("CMAKE_BUILD_TYPE") or ("Debug" if debug else "Release")
 
 
-def _run(program: str, *arguments: str) -> None:
+def _numbers(release: str) -> list[int]:
+    return [int(number) for number in release.split(".")]
+
+
+def _run(program: str, *arguments: str, note: str = "") -> None:
     sys.stdout.flush()
     status = subprocess.run([program, *arguments], check=False).returncode
     if status != 0:
         step = {"-S": "configure", "--build": "build"}.get(arguments[0], "install")
-        raise ExecError(f"CMake could not {step} the backend; its messages stand above")
+        raise ExecError(f"CMake could not {step} the backend; its messages stand above{note}")
 
 
 def _sources() -> list[str]:

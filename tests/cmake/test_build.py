@@ -166,6 +166,16 @@ def test_a_pytorch_that_wants_a_newer_standard_gets_it(cmake, scaffold, fake_pyt
     assert {"-std=gnu++23", "-std=c++23", "-std=gnu++2b"} & set(flags_of(project, "kernels.cpp"))
 
 
+@pytest.mark.parametrize("version, warns", [("2.99.0a0+git1", True), ("2.15.9", False)])
+def test_a_pytorch_newer_than_all_that_were_tested(cmake, scaffold, fake_python, version, warns):
+    result = cmake(scaffold()).configure(environment=fake_python(version))
+    assert result.returncode == 0, result.stderr
+    screen = " ".join(result.stderr.split())
+    text = "add_torch_backend(): PyTorch 2.99.0 is newer than 2.15, the newest release that this"
+    assert (text in screen) == warns
+    assert ("CMake Warning" in screen) == warns
+
+
 def test_a_folder_called_torch_is_not_pytorch(cmake, scaffold, monkeypatch, tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('wrong torch')\n")

@@ -121,6 +121,32 @@ def test_wrong_kernel(copy: Path, builder: Environment, tmp_path: Path) -> None:
     assert "Traceback" not in text
 
 
+def test_a_release_that_is_too_new_to_compile_is_named(
+    copy: Path, builder: Environment, tmp_path: Path
+) -> None:
+    # A PyTorch that has lost every header.
+    site = tmp_path / "site"
+    shutil.copytree(ROOT / "tests" / "golden" / "fake_torch", site)
+    (site / "torch" / "version.py").write_text("__version__ = '2.99.0'\n")
+    (site / "torch" / "__init__.py").write_text("")
+    (site / "torch" / "lib").mkdir(exist_ok=True)
+    for library in ("libc10.so", "libtorch_cpu.so"):
+        (site / "torch" / "lib" / library).write_bytes(b"")
+    description = copy / "backend.toml"
+    text = description.read_text()
+    description.write_text(text[: text.index("[operators.kernels]")])
+    text = builder.pip("wheel", copy, cwd=tmp_path, status=1, PYTHONPATH=str(site))
+    newest = re.search(
+        r"^ *warning: PyTorch 2\.99\.0 is newer than (\d\.\d+), the newest", text, re.M
+    )
+    assert newest, text
+    assert "fatal error:" in text
+    end = text[text.index("CMake could not build the backend") :]
+    assert f"note: PyTorch 2.99.0 is newer than {newest[1]}, the newest release that" in end
+    assert "help: `pip install --upgrade backendkit`" in end
+    assert "Traceback" not in text
+
+
 def test_cmake_error_and_its_arguments(copy: Path, builder: Environment, tmp_path: Path) -> None:
     path = copy / "CMakeLists.txt"
     path.write_text(

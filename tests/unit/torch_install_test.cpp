@@ -195,3 +195,23 @@ TEST_CASE("requirements admit releases", "[torch_install]") {
     CHECK(!admits(text, version));
   }
 }
+
+TEST_CASE("a release newer than all that were tested is a warning", "[torch_install]") {
+  const auto warning = [](TorchVersion version) {
+    Diagnostics problems;
+    warn_if_newer({"/site/torch", "/site/list.yaml", version}, problems);
+    CHECK_FALSE(problems.has_errors());
+    const auto all = problems.sorted();
+    return all.empty() ? "" : all.front().message;
+  };
+  const TorchVersion newest = newest_tested();
+  CHECK(warning({2, 5, 1}).empty());
+  CHECK(warning(newest).empty());
+  CHECK(warning({newest.major, newest.minor, 9}).empty());
+  for (const TorchVersion version :
+       {TorchVersion{newest.major, newest.minor + 1, 0}, TorchVersion{newest.major + 1, 0, 0}}) {
+    CHECK(warning(version) == "PyTorch " + version.text() + " is newer than " +
+                                  newest.minor_text() +
+                                  ", the newest release that this BackendKit was tested with");
+  }
+}
