@@ -62,8 +62,10 @@ class Environment:
         self.python = self.programs / "python"
         ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
         self.site = Path(run(self.python, "-c", ask, cwd=folder).stdout.strip())
-        folders = [run(python, "-c", ask, cwd=folder).stdout for python in seen]
-        (self.site / "seen.pth").write_text("".join(folders))
+        folders = [run(python, "-c", ask, cwd=folder).stdout.strip() for python in seen]
+        # With what those environments see of others, in turn.
+        lines = [f"import site; site.addsitedir({folder!r})\n" for folder in folders]
+        (self.site / "seen.pth").write_text("".join(lines))
 
     def pip(self, *arguments: str | Path, cwd: Path, status: int = 0, **environment: str) -> str:
         """pip without a network, dependencies and isolation; what it printed."""
