@@ -145,7 +145,9 @@ class Release:
             self.torch = ready
         self.derive(self.tools, self.torch)
         pip = [self.tools, "-m", "pip", "install"]
-        self.need("requirements", *pip, "-r", HERE / "requirements.txt")
+        # Whatever a Python that was given has: its programs may be elsewhere, or too old.
+        own = ["--ignore-installed", "-r", HERE / "requirements.txt"]
+        self.need("requirements", *pip, *own)
         self.need("backendkit", *pip, "--no-deps", backendkit)
         ask = "import torch, sys; print(torch.__version__, *sys.version_info[:2])"
         answer = subprocess.check_output([self.tools, "-c", ask], text=True).split()
