@@ -37,6 +37,7 @@ CHOICES = [
 ]
 SOURCE = """
 #include "runtime.h"
+#include <backendkit/capabilities.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/copy.h>
@@ -49,6 +50,7 @@ template class backendkit::Hooks<foo::Runtime>;
 template class backendkit::HostMemory<foo::Runtime>;
 template class backendkit::Streams<foo::Runtime>;
 template class backendkit::Transfers<foo::Runtime>;
+template std::vector<backendkit::Capability> backendkit::capabilities<foo::Runtime>();
 """
 
 
@@ -77,3 +79,13 @@ def test_the_rest_can_be_left_out(tmp_path: Path, groups: tuple[str, ...]) -> No
     command += ["-isystem", f"{headers}/torch/csrc/api/include"]
     done = subprocess.run([*command, source], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_each_function_that_can_be_left_out_is_of_a_capability() -> None:
+    include = ROOT / "include" / "backendkit"
+    text = (include / "runtime.h").read_text(encoding="utf-8")
+    functions = re.findall(r"BACKENDKIT_CHECK_OPTIONAL\(Has\w+, (\w+),", text)
+    assert len(functions) > 10
+    told = (include / "capabilities.h").read_text(encoding="utf-8")
+    named = {one for group in re.findall(r'"([^"]*)"\}', told) for one in group.split(", ")}
+    assert set(functions) <= named, set(functions) - named
