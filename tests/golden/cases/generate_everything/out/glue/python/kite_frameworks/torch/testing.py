@@ -28,15 +28,6 @@ _DTYPES = (
     "complex32 complex64 complex128"
 ).split()
 
-#: What a group of the runtime's functions unlocks, and the tests of PyTorch that need it.
-_TESTS_BY_GROUP: dict[str, dict[str, list[str]]] = {
-    "pinned_memory": {
-        "TestTorchDeviceType": ["test_pin_memory_from_constructor"],
-        "TestTensorDeviceOps": ["test_pin_memory"],
-    },
-    "streams": {"TestTorchDeviceType": ["test_record_stream"]},
-}
-
 
 def _has(group: str) -> bool:
     return bool(_device.capabilities().has(group))
@@ -49,7 +40,7 @@ def _supported_dtypes() -> list[str]:
 
 
 def _operators_with_kernels() -> list[str]:
-    """"add" for "add.out" and "add_.Tensor": as PyTorch's tests name operators."""
+    """As PyTorch's tests name them: "add.out" and "add_.Tensor" are "add" there."""
     names = {re.sub(r"(?<=\w)_$", "", one.split(".")[0]) for one in _build.KERNELS}
     return sorted(names)
 
@@ -61,24 +52,18 @@ def configure_pytorch_tests(
 ) -> type:
     """Tells PyTorch's device-generic tests about the device; returns their class for it.
 
-    The arguments are those of `PrivateUse1TestBase.set_test_configs` and come on top of what is
-    known already: without a fallback, operators are those with a kernel; tests of what the runtime
-    lacks are excluded. Releases that know no such field of the class do not look at it.
+    The arguments are those of `PrivateUse1TestBase.set_test_configs`. Without a fallback, operators
+    are those with a kernel, unless `op_allowlist` says others. Releases that know no such field of
+    the class do not look at it.
     """
     from torch.testing._internal.common_device_type import PrivateUse1TestBase
 
-    exclusions: dict[str, Any] = {}
-    for group, tests in _TESTS_BY_GROUP.items():
-        if not _has(group):
-            for where, names in tests.items():
-                exclusions.setdefault(where, []).extend(names)
-    exclusions.update(test_exclusions or {})
     if op_allowlist is None and _build.FALLBACK != "cpu":
         op_allowlist = _operators_with_kernels()
     configs = {
         "op_overrides": op_overrides,
         "op_allowlist": op_allowlist,
-        "test_exclusions": exclusions or None,
+        "test_exclusions": test_exclusions,
     }
     set_test_configs = getattr(PrivateUse1TestBase, "set_test_configs", None)
     if set_test_configs is not None:
@@ -95,7 +80,7 @@ def pytest_configure(config: Any) -> None:
 
 
 def torchcts_manifest(**changes: Any) -> dict[str, Any]:
-    """The manifest of torchcts, https://pypi.org/project/torchcts; `changes` replace its entries.
+    """The manifest of torchcts; `changes` replace its entries.
 
     Raises as `torch.kite.init` does: it asks how many devices there are, and their memory.
     """
