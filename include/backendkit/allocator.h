@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include <backendkit/caching_allocator.h>
 #include <backendkit/device.h>
 #include <backendkit/out_of_memory.h>
+#include <backendkit/profiled_range.h>
 #include <backendkit/stream.h>
 #include <backendkit/torch_version.h>
 
@@ -29,6 +31,7 @@ class RuntimeMemory {
   explicit RuntimeMemory(int device) : device_(device) {}
 
   void* allocate(std::size_t bytes) {
+    const ProfiledRange range("backendkit::allocate_segment");
     try {
       return Runtime::allocate(bytes, device_);
     } catch (const std::bad_alloc&) {
@@ -37,10 +40,15 @@ class RuntimeMemory {
   }
 
   void deallocate(void* pointer, std::size_t bytes) {
+    const ProfiledRange range("backendkit::free_segment");
     Runtime::deallocate(pointer, bytes, device_);
   }
 
-  void synchronize() { Runtime::synchronize(device_); }
+  /// The allocator does this alone before it gives its cache back.
+  void synchronize() {
+    const ProfiledRange range("backendkit::empty_cache");
+    Runtime::synchronize(device_);
+  }
 
   /// Null without events: the work is waited for instead.
   Event record(c10::StreamId stream) {
@@ -94,6 +102,7 @@ class Allocator final : public DeviceAllocatorBase {
     Devices<Runtime>::use();
     MemoryBlock* const block = cache(device).allocate(bytes, Streams<Runtime>::current(index));
     if (block == nullptr) out_of_memory(bytes, device);
+    report(block, static_cast<std::int64_t>(block->bytes), where);
     return {block->pointer, block, &free_block, where};
   }
 
@@ -215,12 +224,24 @@ class Allocator final : public DeviceAllocatorBase {
   static void free_block(void* context) {
     if (context == nullptr || Devices<Runtime>::forked()) return;
     auto* const block = static_cast<MemoryBlock*>(context);
+    const c10::Device where(kDeviceType, static_cast<c10::DeviceIndex>(block->device));
     try {
-      cache(block->device).free(block);
+      report(block, -static_cast<std::int64_t>(block->bytes), where);
+      cache(where.index()).free(block);
     } catch (const std::exception& error) {
-      TORCH_WARN("memory of ", c10::DeviceTypeName(kDeviceType, true), ":", block->device,
-                 " is lost: ", error.what());
+      TORCH_WARN("memory of ", where, " is lost: ", error.what());
     }
+  }
+
+  /// Tells a profiler that records memory what a tensor took, or gave back where it is negative.
+  static void report(const MemoryBlock* block, std::int64_t change, c10::Device where) {
+    if (!c10::memoryProfilingEnabled()) return;
+    const MemoryStatistics now = cache(where.index()).statistics();
+    const std::int64_t given_back = change < 0 ? change : 0;
+    c10::reportMemoryUsageToProfiler(
+        block->pointer, change,
+        static_cast<std::size_t>(now.allocated_bytes.all().current + given_back),
+        static_cast<std::size_t>(now.reserved_bytes.all().current), where);
   }
 
   [[noreturn]] static void out_of_memory(std::size_t bytes, int device) {
@@ -228,6 +249,11 @@ class Allocator final : public DeviceAllocatorBase {
     report.device = device;
     report.bytes = bytes;
     report.statistics = cache(device).statistics();
+    c10::reportOutOfMemoryToProfiler(
+        static_cast<std::int64_t>(bytes),
+        static_cast<std::size_t>(report.statistics.allocated_bytes.all().current),
+        static_cast<std::size_t>(report.statistics.reserved_bytes.all().current),
+        c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(device)));
     report.fraction = fraction(device);
     if constexpr (HasMemoryInfo<Runtime>) report.info = Runtime::memory_info(device);
     report.raise();

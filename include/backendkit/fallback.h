@@ -7,6 +7,7 @@
 #include <string>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
 #include <torch/library.h>
 
 #include <backendkit/fall_back.h>
@@ -29,6 +30,8 @@ class Fallbacks {
                   torch::jit::Stack* stack) {
     FallbackCount& count = FallbackCounts::of(op.operator_name());
     heed_mode(op, count);
+    at::RecordFunction range(at::RecordScope::FUNCTION);
+    if (range.isActive()) range.before("backendkit::fallback " + c10::toString(op.operator_name()));
     const auto start = std::chrono::steady_clock::now();
     const std::size_t copied = run(op, keys, stack);
     const auto taken = std::chrono::steady_clock::now() - start;

@@ -21,11 +21,6 @@ _streams = importlib.import_module("{{module}}._streams")
 _NAME: str = _device._NAME
 
 
-def _index(device: Any = None) -> int:
-    index: int = _device._index(device)
-    return index
-
-
 def _ask(function: str, *arguments: Any) -> Any:
     """A function that the device module has if the runtime has it."""
     if not hasattr(_device, function):
@@ -109,9 +104,8 @@ def teach(dynamo: types.ModuleType) -> None:
     if _streams_are_known(dynamo):
         dynamo.allow_in_graph(_streams.stream)
     _fold(dynamo)
-    variables = dynamo.variables
-    if hasattr(variables, "register_device_context_manager"):
-        variables.register_device_context_manager(_device.device, _context(variables))
+    # Not `register_device_context_manager`: AOT autograd drops the change of the device from the
+    # graph, and "{{device}}" without an index would be another device there. So the graph breaks.
 
 
 def _streams_are_known(dynamo: types.ModuleType) -> bool:
@@ -132,28 +126,6 @@ def _fold(dynamo: types.ModuleType) -> None:
     for function in (_device.is_initialized, _device._current_device, _device.device_count):
         dynamo.allow_in_graph(function)
         guarded[function] = folded[function] = None
-
-
-def _context(variables: types.ModuleType) -> type:
-    """How `with torch.{{device}}.device(...)` is traced."""
-
-    class DeviceVariable(variables.ctx_manager.GenericDeviceVariable):  # type: ignore[misc]
-        _exchange_fn = staticmethod(_device._exchange_device)
-        _maybe_exchange_fn = staticmethod(_device._maybe_exchange_device)
-
-        @staticmethod
-        def _get_device_index_fn(device: Any, optional: bool = False) -> int:
-            if isinstance(device, int) and device < 0:
-                return -1
-            return _index(device)
-
-        def module_name(self) -> str:
-            return f"torch.{_NAME}"
-
-        def python_type(self) -> type:
-            return _device.device
-
-    return DeviceVariable
 
 
 def refuse_code(module: types.ModuleType) -> None:

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+// PyTorch's headers of Kineto use fmt, which its libraries do not export.
+#ifndef FMT_HEADER_ONLY
+#define FMT_HEADER_ONLY 1
+#endif
+#include <kineto/libkineto.h>
+
+#include <backendkit/device.h>
+#include <backendkit/timed_event.h>
+
+namespace backendkit {
+
+/// What torch.profiler shows of the device in one recording: the work of each operator that called
+/// no other, by events on the stream that was current when it began and when it ended. The
+/// profiler tells a recording of all operators, of any thread.
+template <class Runtime>
+class DeviceTrace final : public libkineto::IActivityProfilerSession {
+ public:
+  void start() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    recording_ = true;
+    status_ = libkineto::TraceStatus::RECORDING;
+  }
+
+  void stop() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    recording_ = false;
+    status_ = libkineto::TraceStatus::PROCESSING;
+  }
+
+  std::vector<std::string> errors() override { return errors_; }
+
+  /// An operator begins. Nothing is thrown into it: what the driver throws ends the recording of
+  /// the device.
+  void pushCorrelationId(std::uint64_t id) override {
+    Calls& calls = calls_of_this_thread();
+    if (!calls.empty()) calls.back().leaf = false;
+    calls.push_back({this, id, event(), true});
+  }
+
+  void popCorrelationId() override {
+    Calls& calls = calls_of_this_thread();
+    if (calls.empty()) return;
+    Call call = std::move(calls.back());
+    calls.pop_back();
+    if (!call.leaf || call.session != this || call.start == nullptr) return;
+    Time end = event();
+    if (end == nullptr || end->device() != call.start->device()) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    works_.push_back({call.id, std::move(call.start), std::move(end)});
+  }
+
+  void processTrace(libkineto::ActivityLogger&) override {}
+
+  void processTrace(libkineto::ActivityLogger& logger,
+                    libkineto::getLinkedActivityCallback linked, std::int64_t from,
+                    std::int64_t to) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    buffer_ = std::make_unique<libkineto::CpuTraceBuffer>();
+    buffer_->span = libkineto::TraceSpan(from, to, "Device");
+    for (const Work& work : works_) add(work, linked);
+    buffer_->gpuOpCount = static_cast<int>(buffer_->activities.size());
+    for (const auto& activity : buffer_->activities) activity->log(logger);
+    works_.clear();
+    origins_.clear();
+  }
+
+  std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override { return nullptr; }
+  std::vector<libkineto::ResourceInfo> getResourceInfos() override { return {}; }
+
+  std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override {
+    return std::move(buffer_);
+  }
+
+ private:
+  using Time = std::unique_ptr<TimedEvent<Runtime>>;
+
+  struct Call {
+    const DeviceTrace* session;
+    std::uint64_t id;
+    Time start;
+    bool leaf;
+  };
+  using Calls = std::vector<Call>;
+
+  struct Work {
+    std::uint64_t id;
+    Time start;
+    Time end;
+  };
+
+  /// An event and the host's time, in nanoseconds, when it was done.
+  struct Origin {
+    Time event;
+    std::int64_t nanoseconds;
+  };
+
+  static Calls& calls_of_this_thread() {
+    static thread_local Calls calls;
+    return calls;
+  }
+
+  /// Null while nothing is recorded, and where the device was not used yet: the profiler is not
+  /// what makes a process use it.
+  Time event() {
+    if (!Devices<Runtime>::used() || Devices<Runtime>::forked()) return nullptr;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!recording_) return nullptr;
+    try {
+      const c10::DeviceIndex device = Devices<Runtime>::current();
+      if (origins_.find(device) == origins_.end()) {
+        auto first = std::make_unique<TimedEvent<Runtime>>(device);
+        first->synchronize();
+        const auto now = std::chrono::system_clock::now().time_since_epoch();
+        origins_.emplace(
+            device,
+            Origin{std::move(first),
+                   std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()});
+      }
+      return std::make_unique<TimedEvent<Runtime>>(device);
+    } catch (const std::exception& error) {
+      recording_ = false;
+      errors_.emplace_back(error.what());
+      status_ = libkineto::TraceStatus::ERROR;
+      return nullptr;
+    }
+  }
+
+  void add(const Work& work, const libkineto::getLinkedActivityCallback& linked) {
+    const auto* const cause = linked(static_cast<std::int32_t>(work.id));
+    if (cause == nullptr) return;
+    const Origin& origin = origins_.at(work.start->device());
+    const double start = work.start->ms_since(*origin.event);
+    const double end = start + std::max(0.0, work.end->ms_since(*work.start));
+    const std::string name = cause->name();
+    buffer_->emplace_activity(buffer_->span, kind(name), name);
+    libkineto::GenericTraceActivity& activity = *buffer_->activities.back();
+    activity.startTime = origin.nanoseconds + static_cast<std::int64_t>(start * 1e6);
+    activity.endTime = origin.nanoseconds + static_cast<std::int64_t>(end * 1e6);
+    activity.id = static_cast<std::int32_t>(work.id);
+    activity.device = work.start->device();
+    activity.resource = static_cast<std::int32_t>(work.start->stream());
+    activity.threadId = cause->getThreadId();
+    activity.flow.id = static_cast<std::uint32_t>(work.id);
+    activity.flow.type = libkineto::kLinkAsyncCpuGpu;
+    activity.linked = cause;
+    activity.addMetadata("stream", work.start->stream());
+    activity.addMetadata("device", static_cast<int>(work.start->device()));
+  }
+
+  static libkineto::ActivityType kind(const std::string& name) {
+    const bool copies = name == "aten::copy_" || name == "aten::_copy_from" ||
+                        name == "aten::_copy_from_and_resize";
+    return copies ? libkineto::ActivityType::GPU_MEMCPY
+                  : libkineto::ActivityType::CONCURRENT_KERNEL;
+  }
+
+  std::mutex mutex_;
+  bool recording_ = false;
+  std::map<c10::DeviceIndex, Origin> origins_;
+  std::vector<Work> works_;
+  std::vector<std::string> errors_;
+  std::unique_ptr<libkineto::CpuTraceBuffer> buffer_;
+};
+
+/// Makes a DeviceTrace for each recording that is to have the device.
+template <class Runtime>
+class DeviceTracer final : public libkineto::IActivityProfiler {
+ public:
+  const std::string& name() const override {
+    static const std::string name = "BackendKit";
+    return name;
+  }
+
+  const std::set<libkineto::ActivityType>& availableActivities() const override {
+    static const std::set<libkineto::ActivityType> kinds{
+        libkineto::ActivityType::CONCURRENT_KERNEL, libkineto::ActivityType::GPU_MEMCPY};
+    return kinds;
+  }
+
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      const std::set<libkineto::ActivityType>& kinds, const libkineto::Config&) override {
+    if (kinds.count(libkineto::ActivityType::CONCURRENT_KERNEL) == 0) return nullptr;
+    return std::make_unique<DeviceTrace<Runtime>>();
+  }
+
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      std::int64_t, std::int64_t, const std::set<libkineto::ActivityType>& kinds,
+      const libkineto::Config& config) override {
+    return configure(kinds, config);
+  }
+};
+
+inline void register_trace_maker(libkineto::ChildActivityProfilerFactory make) {
+  libkineto::api().registerProfilerFactory(std::move(make));
+}
+
+}  // namespace backendkit

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <c10/util/ApproximateClock.h>
+#include <torch/csrc/profiler/stubs/base.h>
+
+#include <backendkit/device.h>
+#include <backendkit/device_trace.h>
+#include <backendkit/timed_event.h>
+
+namespace backendkit {
+
+/// What PyTorch's profilers ask a device without a trace of its own: the time between two events.
+template <class Runtime>
+class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
+ public:
+  void record(c10::DeviceIndex* device, torch::profiler::impl::ProfilerVoidEventStub* event,
+              std::int64_t* cpu_ns) const override {
+    const c10::DeviceIndex current = Devices<Runtime>::current();
+    if (device != nullptr) *device = current;
+    *event = std::make_shared<TimedEvent<Runtime>>(current);
+    if (cpu_ns != nullptr) *cpu_ns = c10::getTime();
+  }
+
+  /// In microseconds.
+  float elapsed(const torch::profiler::impl::ProfilerVoidEventStub* start,
+                const torch::profiler::impl::ProfilerVoidEventStub* end) const override {
+    const auto& first = *static_cast<const TimedEvent<Runtime>*>(start->get());
+    const auto& last = *static_cast<const TimedEvent<Runtime>*>(end->get());
+    return static_cast<float>(last.ms_since(first) * 1e3);
+  }
+
+  // What marks ranges for another profiler, as NVTX does; PyTorch asks no backend for these.
+  void mark(const char*) const override { missing("ranges of a profiler", "mark"); }
+  void rangePush(const char*) const override { missing("ranges of a profiler", "range_push"); }
+  void rangePop() const override { missing("ranges of a profiler", "range_pop"); }
+
+  bool enabled() const override { return HasElapsedMs<Runtime>; }
+
+  void onEachDevice(std::function<void(int)> visit) const override {
+    const c10::DeviceIndex before = Devices<Runtime>::current();
+    for (c10::DeviceIndex index = 0; index < Devices<Runtime>::count(); ++index) {
+      Devices<Runtime>::set(index);
+      visit(index);
+    }
+    Devices<Runtime>::set(before);
+  }
+
+  void synchronize() const override {
+    if (Devices<Runtime>::used()) Devices<Runtime>::synchronize(Devices<Runtime>::current());
+  }
+};
+
+/// Tells PyTorch's profilers of the device. Without `elapsed_ms` they know its operators alone.
+template <class Runtime>
+void register_profiler() {
+  static ProfilerStubs<Runtime> stubs;
+  torch::profiler::impl::registerPrivateUse1Methods(&stubs);
+  if constexpr (HasElapsedMs<Runtime>) {
+    register_trace_maker([] { return std::make_unique<DeviceTracer<Runtime>>(); });
+  }
+}
+
+}  // namespace backendkit

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <backendkit/device.h>
+#include <backendkit/stream.h>
+
+namespace backendkit {
+
+/// A point in the work of the current stream of a device, whose time can be taken. Raises
+/// NotImplementedError where the Runtime has no events with time.
+template <class Runtime>
+class TimedEvent {
+ public:
+  explicit TimedEvent(c10::DeviceIndex device) : device_(device) {
+    if constexpr (HasElapsedMs<Runtime>) {
+      Devices<Runtime>::checked(device);
+      Devices<Runtime>::use();
+      StreamHandle const stream =
+          Streams<Runtime>::handle(device, stream_ = Streams<Runtime>::current(device));
+      handle_ = Runtime::create_event(device, true);
+      try {
+        Runtime::record_event(handle_, stream, device);
+      } catch (...) {
+        Runtime::destroy_event(handle_, device);
+        throw;
+      }
+    } else {
+      missing("times for a profiler", HasEvents<Runtime> ? "elapsed_ms" : "create_event");
+    }
+  }
+
+  /// In a forked child the driver's event stays: its driver is not there.
+  ~TimedEvent() {
+    if constexpr (HasElapsedMs<Runtime>) {
+      if (!Devices<Runtime>::forked()) Runtime::destroy_event(handle_, device_);
+    }
+  }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+
+  void synchronize() const {
+    if constexpr (HasElapsedMs<Runtime>) Runtime::synchronize_event(handle_, device_);
+  }
+
+  /// Milliseconds between two events of one device; waits for both. 0 between two devices, whose
+  /// clocks say nothing of each other.
+  double ms_since([[maybe_unused]] const TimedEvent& start) const {
+    if constexpr (HasElapsedMs<Runtime>) {
+      if (start.device_ != device_) return 0;
+      start.synchronize();
+      synchronize();
+      return Runtime::elapsed_ms(start.handle_, handle_, device_);
+    } else {
+      return 0;
+    }
+  }
+
+  c10::DeviceIndex device() const { return device_; }
+  c10::StreamId stream() const { return stream_; }
+
+ private:
+  const c10::DeviceIndex device_;
+  c10::StreamId stream_ = 0;
+  EventHandle handle_ = nullptr;
+};
+
+}  // namespace backendkit
