@@ -30,6 +30,7 @@ __all__ = [
     "reset_fallback_report",
     "set_device",
     "synchronize",
+    "when_imported",
 ]
 
 #: A device by its index, its name or as an object; None is the current one.
@@ -122,11 +123,26 @@ def _index(device: _Device) -> int:
             raise ValueError(f"expected a {_NAME} device, got `{device}`")
         device = device.index
     if device is None:
-        return _library().current_device()
+        return _current_device()
     count = device_count()
     if not 0 <= device < count:
         raise ValueError(f"there is no device `{_NAME}:{device}`, the last one is {count - 1}")
     return device
+
+
+def _current_device() -> int:
+    """As `current_device`, of a device that is in use; torch.compile calls it while it traces."""
+    return _library().current_device()
+
+
+def _exchange_device(device: int) -> int:
+    """Makes a device the current one, unless it is negative, and returns the one that was."""
+    return _current_device() if device < 0 else _library().exchange_device(_index(device))
+
+
+def _maybe_exchange_device(device: int) -> int:
+    """As `_exchange_device`; PyTorch asks for both."""
+    return _exchange_device(device)
 
 
 def current_device() -> int:
@@ -177,7 +193,15 @@ class device_of(device):
 def synchronize(device: _Device = None) -> None:
     """Waits until a device, by default the current one, has done its work; raises as `init`."""
     index = _index(device)
-    _library().synchronize(index)
+    if _traced():
+        torch.accelerator.synchronize(torch.device(_NAME, index))
+    else:
+        _library().synchronize(index)
+
+
+def _traced() -> bool:
+    """Whether torch.compile reads this, in a release whose torch.accelerator it understands."""
+    return torch.compiler.is_dynamo_compiling() and hasattr(torch, "accelerator")
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
@@ -253,6 +277,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.{_NAME}' has no attribute '{name}'")
 
 
+when_imported = importlib.import_module("torch_kite._lazy").when_imported
 #: Parts of this module, whose public names are this module's too.
 memory = importlib.import_module("torch_kite._memory")
 random = importlib.import_module("torch_kite._random")

@@ -78,6 +78,8 @@ def _known(number: int, index: int) -> torch.Stream:
 def current_stream(device: _Device = None) -> torch.Stream:
     """This thread's current stream of a device, by default the current one; raises as `init`."""
     index = _device._index(device)
+    if _device._traced():
+        return torch.accelerator.current_stream(torch.device(_device._NAME, index))
     return _known(_device._library().current_stream(index), index)
 
 
@@ -94,6 +96,15 @@ def set_stream(stream: Optional[torch.Stream]) -> None:
     if stream is not None:
         index = _device._index(stream.device)
         _device._library().exchange_stream(index, stream.stream_id)
+
+
+def _set_stream_by_id(stream_id: int, device_index: int, device_type: int) -> None:
+    _device._library().exchange_stream(device_index, stream_id)
+
+
+def _raw_stream(device_index: int) -> int:
+    """The number of the current stream, for code that a compiler generates."""
+    return _device._library().current_stream(device_index)
 
 
 class StreamContext:

@@ -195,6 +195,23 @@ def _stand_aside(answers: _Answers) -> None:
     importlib.import_module("kite_frameworks.torch._absent").install(answers)
 
 
+def _dynamo(function: str) -> Callable[[types.ModuleType], None]:
+    """A function of `_dynamo.py`, which is imported when that is called."""
+
+    def call(module: types.ModuleType) -> None:
+        getattr(importlib.import_module("kite_frameworks.torch._dynamo"), function)(module)
+
+    return call
+
+
+def _promise() -> None:
+    """What others' software will ask for, if anybody imports it."""
+    when_imported = importlib.import_module("kite_frameworks.torch._lazy").when_imported
+    when_imported("torch._dynamo.device_interface", _dynamo("add_interface"))
+    when_imported("torch._dynamo", _dynamo("teach"))
+    when_imported("torch._inductor.codegen.common", _dynamo("refuse_code"))
+
+
 def _attempt(step: Callable[..., None], *arguments: object) -> Optional[Exception]:
     """Takes a step of loading the backend; what is wrong, or None."""
     try:
@@ -240,6 +257,7 @@ def _load() -> Optional[Exception]:
             explained.args = (f"{explained}\nnote: PyTorch may name the device: {worse!r}",)
         _report(explained, error.__cause__ if explained is error else error)
         return explained
+    _promise()
     for name in _build.IMPORTS:
         publish(name)
     return None
