@@ -65,9 +65,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
 
   void processTrace(libkineto::ActivityLogger&) override {}
 
-  void processTrace(libkineto::ActivityLogger& logger,
-                    libkineto::getLinkedActivityCallback linked, std::int64_t from,
-                    std::int64_t to) override {
+  void processTrace(libkineto::ActivityLogger& logger, libkineto::getLinkedActivityCallback linked,
+                    std::int64_t from, std::int64_t to) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     buffer_ = std::make_unique<libkineto::CpuTraceBuffer>();
     buffer_->span = libkineto::TraceSpan(from, to, "Device");
@@ -125,10 +124,9 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
         auto first = std::make_unique<TimedEvent<Runtime>>(device);
         first->synchronize();
         const auto now = std::chrono::system_clock::now().time_since_epoch();
-        origins_.emplace(
-            device,
-            Origin{std::move(first),
-                   std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()});
+        origins_.emplace(device,
+                         Origin{std::move(first),
+                                std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()});
       }
       return std::make_unique<TimedEvent<Runtime>>(device);
     } catch (const std::exception& error) {
@@ -186,8 +184,8 @@ class DeviceTracer final : public libkineto::IActivityProfiler {
   }
 
   const std::set<libkineto::ActivityType>& availableActivities() const override {
-    static const std::set<libkineto::ActivityType> kinds{
-        libkineto::ActivityType::CONCURRENT_KERNEL, libkineto::ActivityType::GPU_MEMCPY};
+    static const std::set<libkineto::ActivityType> kinds{libkineto::ActivityType::CONCURRENT_KERNEL,
+                                                         libkineto::ActivityType::GPU_MEMCPY};
     return kinds;
   }
 

@@ -131,7 +131,7 @@ class Fallbacks {
                                           stack->end());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       each_tensor(before[i],
-                  [&](const at::Tensor& one) { tensors.note(one, use_of(arguments[i], one)); });
+                  [&](const at::Tensor& one) { tensors.note(one, use_of(op, arguments[i], one)); });
     }
     tensors.bring();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -139,7 +139,7 @@ class Fallbacks {
     }
     call(op, key_on_cpu(keys), stack);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (is_written(arguments[i])) {
+      if (is_written(op, arguments[i])) {
         each_tensor(before[i], [&](const at::Tensor& one) { tensors.take_back(one); });
       }
     }
@@ -149,7 +149,7 @@ class Fallbacks {
     }
     tensors.send();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (is_written(arguments[i])) {
+      if (is_written(op, arguments[i])) {
         each_tensor(before[i], [&](const at::Tensor& one) { tensors.finish(one); });
       }
     }
@@ -183,9 +183,9 @@ class Fallbacks {
     return map(value, [&](const at::Tensor& one) { return tensors.host(one); });
   }
 
-  static bool is_written(const c10::Argument& argument) {
+  static bool is_written(const c10::OperatorHandle& op, const c10::Argument& argument) {
     const c10::AliasInfo* const alias = argument.alias_info();
-    if (alias == nullptr) return false;
+    if (alias == nullptr) return is_written_unsaid(op, argument);
     if (alias->isWrite()) return true;
     for (const c10::AliasInfo& inner : alias->containedTypes()) {
       if (inner.isWrite()) return true;
@@ -193,9 +193,21 @@ class Fallbacks {
     return false;
   }
 
+  /// What operators write to though their schemas do not say it: batch normalization's running
+  /// statistics and, in older releases, the noise of rrelu.
+  static bool is_written_unsaid(const c10::OperatorHandle& op, const c10::Argument& argument) {
+    const std::string& name = op.schema().name();
+    if (argument.name() == "running_mean" || argument.name() == "running_var") {
+      return name == "aten::native_batch_norm" || name == "aten::batch_norm_update_stats";
+    }
+    return argument.name() == "noise" && name.starts_with("aten::rrelu_with_noise") &&
+           !name.ends_with("_backward");
+  }
+
   /// What an out= argument holds matters only in the gaps between its elements.
-  static Use use_of(const c10::Argument& argument, const at::Tensor& tensor) {
-    const bool written = is_written(argument);
+  static Use use_of(const c10::OperatorHandle& op, const c10::Argument& argument,
+                    const at::Tensor& tensor) {
+    const bool written = is_written(op, argument);
     const bool is_out = written && argument.is_out();
     const bool dense = tensor.layout() == at::kStrided && tensor.is_non_overlapping_and_dense();
     return {!(is_out && dense), written};

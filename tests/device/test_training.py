@@ -66,9 +66,35 @@ def test_forward_and_backward_are_the_cpu_s(device, model):
         if values.is_floating_point():
             grads.append(values.grad)
         assert all(grad.device == place for grad in grads)
-        results.append([output] + grads)
+        results.append([output, *grads, *network.buffers()])
     for expected, actual in zip(*results):
         torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [nn.BatchNorm1d, nn.InstanceNorm1d])
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_running_statistics(device, make, momentum):
+    """PyTorch's schemas do not say that the operators write to them."""
+    here = make(3, momentum=momentum, track_running_stats=True)
+    there = copy.deepcopy(here).to(device)
+    for _ in range(3):
+        inputs = torch.randn(4, 3, 5) * 2 + 5
+        here(inputs)
+        there(inputs.to(device))
+    for name, buffer in here.named_buffers():
+        torch.testing.assert_close(dict(there.named_buffers())[name].cpu(), buffer)
+    assert (there.running_mean.cpu() > 1 / 2).all()
+    torch.testing.assert_close(there.eval()(inputs.to(device)).cpu(), here.eval()(inputs))
+    torch.testing.assert_close(there.running_mean.cpu(), here.running_mean)
+
+
+def test_slopes_that_are_drawn_are_those_of_backward(device):
+    values = torch.linspace(-2, -1, 50, device=device, requires_grad=True)
+    result = F.rrelu(values, training=True)
+    result.sum().backward()
+    slopes = (result / values).detach().cpu()
+    assert len(set(slopes.tolist())) > 10
+    torch.testing.assert_close(values.grad.cpu(), slopes)
 
 
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])

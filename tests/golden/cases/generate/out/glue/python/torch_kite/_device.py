@@ -156,8 +156,7 @@ def set_device(device: _Device) -> None:
     Raises as `init` does, and a ValueError for a device that does not exist.
     """
     if not (isinstance(device, int) and device < 0):
-        index = _index(device)
-        _library().set_device(index)
+        _exchange_device(_index(device))
 
 
 class device:
@@ -172,12 +171,11 @@ class device:
 
     def __enter__(self) -> None:
         if not (isinstance(self._device, int) and self._device < 0):
-            index = _index(self._device)
-            self._previous = _library().exchange_device(index)
+            self._previous = _exchange_device(_index(self._device))
 
     def __exit__(self, *_: object) -> None:
         if self._previous >= 0:
-            _library().set_device(self._previous)
+            _exchange_device(self._previous)
 
 
 class device_of(device):

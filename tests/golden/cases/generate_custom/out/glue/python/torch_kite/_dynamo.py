@@ -105,7 +105,10 @@ def teach(dynamo: types.ModuleType) -> None:
         dynamo.allow_in_graph(_streams.stream)
     _fold(dynamo)
     # Not `register_device_context_manager`: AOT autograd drops the change of the device from the
-    # graph, and "kite" without an index would be another device there. So the graph breaks.
+    # graph, and "kite" without an index would be another device there. So the graph breaks, before
+    # Dynamo calls the function to see what it returns.
+    dynamo.allow_in_graph(_device._exchange_device)  # only what is can be disallowed
+    dynamo.disallow_in_graph(_device._exchange_device)
 
 
 def _streams_are_known(dynamo: types.ModuleType) -> bool:
