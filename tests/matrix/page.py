@@ -25,6 +25,17 @@ def cells(row: Row) -> list[str]:
     return [row.version, row.python, built, *suites]
 
 
+def without_failure(rows: list[Row]) -> tuple[list[str], list[str]]:
+    """The minor releases of which all rows are good: with all suites, and with some."""
+    whole, partly = [], []
+    for release in dict.fromkeys(minor(row.version) for row in rows):
+        ours = [row for row in rows if minor(row.version) == release]
+        if all(row.good for row in ours):
+            ran_all = any(set(row.suites) == set(SUITES) for row in ours)
+            (whole if ran_all else partly).append(release)
+    return whole, partly
+
+
 def title(row: Row) -> str:
     return f"{row.version}, Python {row.python}"
 
@@ -88,19 +99,22 @@ def problems(suite: Suite) -> list[str]:
 
 def page(rows: list[Row]) -> str:
     suites = "\n".join(f"- *{name}*: {text}" for name, text in SUITES.items())
-    tested = ", ".join(dict.fromkeys(minor(row.version) for row in rows if row.good))
+    whole, partly = (", ".join(one) or "none" for one in without_failure(rows))
     wheels = one_wheel(rows)
     return f"""# PyTorch releases
 
 <!-- Written by `./dev matrix`; change tests/matrix/page.py, not this file. -->
 
 Every backend is built for one minor release of PyTorch, by the BackendKit that is installed. These
-releases were tested, each in environments of its own, with PyTorch as pip installs it:
+releases were tested, each in environments of its own, with PyTorch as pip installs it unless the
+end of this page says otherwise:
 
 {table(["PyTorch", "Python", "build", *SUITES], [cells(row) for row in rows])}
 
-Without a failure: {tested or "none"}. *build* is the time that `pip wheel` takes for the starter
-project, from nothing; compilers run beside other work at times, so it tells no more than its size.
+All suites without a failure: {whole}. Those that ran, without a failure: {partly}.
+
+*build* is the time that `pip wheel` takes for the starter project, from nothing, beside whatever
+else the machine does.
 
 {suites}
 

@@ -164,9 +164,19 @@ def test_the_page_has_each_row_and_each_reason() -> None:
     assert "- PyTorch 2.9.1: no\n  note: x\n" in text
     assert "- 2.13.0, Python 3.11, device: `device.a::b`" in text
     assert "- 2.14.1, Python 3.11, device: pytest wrote no report: killed" in text
-    assert "Without a failure: 2.5." in text
+    assert "All suites without a failure: 2.5. Those that ran, without a failure: none." in text
     assert "- all rows: commit `0123456789`, 2026-01-02; 2 cores, x86_64, CPU; g++ 12.2.0" in text
     assert "different commits" not in text
+
+
+def test_a_release_is_without_a_failure_if_all_its_rows_are() -> None:
+    device = {"device": Suite(passed=3)}
+    bad = {"device": Suite(passed=3, failed=1)}
+    rows = [a_row("2.5.1"), a_row("2.6.0", suites=device), a_row("2.7.1")]
+    rows += [a_row("2.7.1", python="3.13", suites=bad), a_row("2.8.0")]
+    rows += [a_row("2.8.0", python="3.13", suites=device, note="from a friend")]
+    assert page.without_failure(rows) == (["2.5", "2.8"], ["2.6"])
+    assert "- 2.8.0, Python 3.13: from a friend" in page.page(rows)
 
 
 def test_the_page_says_which_rows_are_of_another_commit() -> None:
