@@ -13,10 +13,16 @@
 
 #include <backendkit/event.h>
 #include <backendkit/guard.h>
+#include <backendkit/profiled_range.h>
 #include <backendkit/stream.h>
 #include <backendkit/transfers.h>
 
 #include "runtime.h"
+
+// Nobody profiles here; the glue has these otherwise.
+struct backendkit::ProfiledRange::Function {};
+backendkit::ProfiledRange::ProfiledRange(const char*) {}
+backendkit::ProfiledRange::~ProfiledRange() = default;
 
 namespace {
 
