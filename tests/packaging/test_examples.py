@@ -130,6 +130,7 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         "_device",
         "_dlpack",
         "_dynamo",
+        "_frameworks",
         "_gate",
         "_lazy",
         "_loader",

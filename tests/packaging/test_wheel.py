@@ -21,6 +21,7 @@ PYTHON_FILES = [
     "_device",
     "_dlpack",
     "_dynamo",
+    "_frameworks",
     "_gate",
     "_lazy",
     "_loader",

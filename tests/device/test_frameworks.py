@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Software of others picks the device: Lightning, Accelerate, and PyTorch's default device."""
+
+import logging
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+@pytest.fixture
+def lightning():
+    module = pytest.importorskip("lightning.pytorch")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    return module
+
+
+@pytest.fixture
+def fit(lightning, recwarn):
+    """Trains a small model with a Trainer's arguments; the model and the trainer."""
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+            self.losses, self.seen = [], set()
+
+        def training_step(self, batch, number):
+            result = self.layer(batch)
+            self.seen.add((str(batch.device), str(self.layer.weight.device), result.dtype))
+            loss = (result.float() - batch.sum(1, keepdim=True)).square().mean()
+            self.losses.append(loss.item())
+            return loss
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def run(**arguments):
+        torch.manual_seed(0)
+        quiet = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+        arguments = {"max_epochs": 3, **dict.fromkeys(quiet, False), **arguments}
+        model, trainer = Model(), lightning.Trainer(**arguments)
+        trainer.fit(model, DataLoader(torch.randn(16, 4), batch_size=4))
+        return model, trainer
+
+    return run
+
+
+def test_lightning_trains_on_the_device(fit, name):
+    model, trainer = fit(accelerator=name, strategy=name)
+    assert model.seen == {(f"{name}:0", f"{name}:0", torch.float32)}
+    assert model.losses[-1] < model.losses[0]
+    assert trainer.accelerator.name() == name
+    assert trainer.accelerator.get_device_stats(f"{name}:0")["allocation.all.allocated"] > 0
+    reference, _ = fit(accelerator="cpu")
+    assert model.losses == pytest.approx(reference.losses, rel=1e-4)
+
+
+@pytest.mark.needs("devices")
+@pytest.mark.parametrize("devices", [[1], "1,"])
+def test_lightning_takes_the_device_that_is_asked_for(fit, name, devices):
+    model, _ = fit(accelerator=name, strategy=name, devices=devices)
+    assert model.seen == {(f"{name}:1", f"{name}:1", torch.float32)}
+
+
+def test_lightning_refuses_devices_that_are_not_there(fit, name, beyond):
+    with pytest.raises(ValueError, match=rf"devices=\[{beyond}\]: there are .* of {name}"):
+        fit(accelerator=name, strategy=name, devices=[beyond])
+
+
+@pytest.mark.needs("autocast")
+def test_lightning_s_mixed_precision(fit, name, module):
+    dtype = module.get_amp_supported_dtype()[0]
+    precision = {torch.float16: "16-mixed", torch.bfloat16: "bf16-mixed"}[dtype]
+    model, trainer = fit(accelerator=name, strategy=name, precision=precision)
+    assert trainer.precision_plugin.device == name
+    assert model.seen == {(f"{name}:0", f"{name}:0", dtype)}
+    assert model.losses[-1] < model.losses[0]
+
+
+def test_lightning_without_the_strategy_says_what_to_pass(fit, name):
+    with pytest.raises(ValueError, match=f'pass strategy="{name}" besides accelerator="{name}"'):
+        fit(accelerator=name)
+
+
+def test_lightning_s_fabric(lightning, name, recwarn):
+    fabric = pytest.importorskip("lightning.fabric").Fabric(accelerator=name, strategy=name)
+    fabric.launch()
+    model = fabric.setup_module(nn.Linear(4, 1))
+    optimizer = fabric.setup_optimizers(torch.optim.SGD(model.parameters(), lr=0.1))
+    before = model.weight.detach().clone()
+    fabric.backward(model(fabric.to_device(torch.ones(2, 4))).sum())
+    optimizer.step()
+    assert str(fabric.device) == str(model.weight.device) == f"{name}:0"
+    assert not torch.equal(before, model.weight)
+
+
+def run_fresh(code):
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()
+
+
+TRAIN = """
+    import torch
+    from accelerate import Accelerator
+
+    def train(**arguments):
+        accelerator = Accelerator(**arguments)
+        model = torch.nn.Linear(4, 1).to(accelerator.device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        data = torch.utils.data.DataLoader(torch.randn(16, 4), batch_size=4)
+        model, optimizer, data = accelerator.prepare(model, optimizer, data)
+        for batch in data:
+            accelerator.backward(model(batch).square().mean())
+            optimizer.step()
+            optimizer.zero_grad()
+        print(accelerator.device.type, batch.device.type, model.weight.device.type)
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "call", "expected"),
+    [
+        ("", "train()", "device"),
+        ("", "train(cpu=True)", "cpu"),
+        ("import os; os.environ['ACCELERATE_TORCH_DEVICE'] = 'cpu'", "train()", "cpu"),
+    ],
+    ids=["default", "cpu", "variable"],
+)
+def test_accelerate(name, setting, call, expected):
+    pytest.importorskip("accelerate")
+    place = name if expected == "device" else expected
+    code = f"{setting}\n{textwrap.dedent(TRAIN)}\n{call}"
+    assert run_fresh(code) == [f"{place} {place} {place}"]
+
+
+@pytest.mark.needs("autocast")
+def test_accelerate_s_mixed_precision(name, module):
+    pytest.importorskip("accelerate")
+    if torch.bfloat16 not in module.get_amp_supported_dtype():
+        pytest.skip("autocast on the device has no bfloat16: `[amp] dtypes`")
+    code = textwrap.dedent(TRAIN) + "\ntrain(mixed_precision='bf16')"
+    assert run_fresh(code) == [f"{name} {name} {name}"]
+
+
+def test_import_torch_imports_neither(name):
+    code = f"""
+        import sys, torch
+        torch.ones(1, device="{name}")
+        print([one for one in sys.modules if one.partition(".")[0] in
+              ("accelerate", "lightning", "lightning_fabric", "pytorch_lightning")])
+        print([one for one in sys.modules if one.endswith("._frameworks")])
+    """
+    assert run_fresh(code) == ["[]", "[]"]
+
+
+def test_the_default_device_of_a_process(name):
+    code = f"""
+        import torch
+        torch.set_default_device("{name}")
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+        print({{str(one.device) for one in [*model.parameters(), *model.buffers()]}})
+        print(torch.arange(3).device, torch.tensor([1.0]).device, torch.randn(2).device)
+        print(torch.get_default_device())
+        torch.set_default_device(None)
+        print(torch.ones(1).device)
+    """
+    place = f"{name}:0"
+    assert run_fresh(code) == [f"{{'{place}'}}", f"{place} {place} {place}", place, "cpu"]
