@@ -195,11 +195,11 @@ def _stand_aside(answers: _Answers) -> None:
     importlib.import_module("torch_kite._absent").install(answers)
 
 
-def _dynamo(function: str) -> Callable[[types.ModuleType], None]:
-    """A function of `_dynamo.py`, which is imported when that is called."""
+def _later(module: str, function: str) -> Callable[[types.ModuleType], None]:
+    """A function of a module of this package, which is imported when that is called."""
 
-    def call(module: types.ModuleType) -> None:
-        getattr(importlib.import_module("torch_kite._dynamo"), function)(module)
+    def call(imported: types.ModuleType) -> None:
+        getattr(importlib.import_module("torch_kite." + module), function)(imported)
 
     return call
 
@@ -207,9 +207,13 @@ def _dynamo(function: str) -> Callable[[types.ModuleType], None]:
 def _promise() -> None:
     """What others' software will ask for, if anybody imports it."""
     when_imported = importlib.import_module("torch_kite._lazy").when_imported
-    when_imported("torch._dynamo.device_interface", _dynamo("add_interface"))
-    when_imported("torch._dynamo", _dynamo("teach"))
-    when_imported("torch._inductor.codegen.common", _dynamo("refuse_code"))
+    when_imported("torch._dynamo.device_interface", _later("_dynamo", "add_interface"))
+    when_imported("torch._dynamo", _later("_dynamo", "teach"))
+    when_imported("torch._inductor.codegen.common", _later("_dynamo", "refuse_code"))
+    when_imported("accelerate.state", _later("_frameworks", "add_default_device"))
+    for lightning in "lightning.fabric lightning.pytorch lightning_fabric pytorch_lightning".split():
+        when_imported(f"{lightning}.accelerators", _later("_frameworks", "add_accelerator"))
+        when_imported(f"{lightning}.strategies", _later("_frameworks", "add_strategy"))
 
 
 def _attempt(step: Callable[..., None], *arguments: object) -> Optional[Exception]:

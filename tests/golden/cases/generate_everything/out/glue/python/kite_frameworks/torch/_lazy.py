@@ -13,10 +13,13 @@ from typing import Any, Callable, Optional
 
 __all__ = ["when_imported"]
 
+_Call = Callable[[types.ModuleType], None]
+
 _lock = threading.Lock()
+_waiting: dict[str, list[_Call]] = {}  # by the modules that nobody has imported yet
 
 
-def when_imported(name: str, call: Callable[[types.ModuleType], None]) -> None:
+def when_imported(name: str, call: _Call) -> None:
     """Calls `call(module)` once, as soon as the module `name` is imported, or now if it is.
 
     The import has not returned then, so nobody has seen the module before. What `call` raises
@@ -25,12 +28,14 @@ def when_imported(name: str, call: Callable[[types.ModuleType], None]) -> None:
     with _lock:
         module = sys.modules.get(name)
         if module is None or getattr(module.__spec__, "_initializing", False):
-            sys.meta_path.insert(0, _Finder(name, call))
+            _waiting.setdefault(name, []).append(call)
+            if _finder not in sys.meta_path:
+                sys.meta_path.insert(0, _finder)
             return
     _call(call, module)
 
 
-def _call(call: Callable[[types.ModuleType], None], module: types.ModuleType) -> None:
+def _call(call: _Call, module: types.ModuleType) -> None:
     try:
         call(module)
     # Whatever is wrong with this package, or new in the other one, the import must go on.
@@ -39,12 +44,19 @@ def _call(call: Callable[[types.ModuleType], None], module: types.ModuleType) ->
         warnings.warn(f"{text}{type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
 
-class _Finder:
-    """Finds one module as those after it in sys.meta_path do, and sees when it is there."""
+def _finish(module: types.ModuleType) -> None:
+    """The module is there: nobody waits for it any more."""
+    with _lock:
+        calls = _waiting.pop(module.__name__, [])
+        if not _waiting:
+            # A new list: a thread that goes through the old one would miss the next finder.
+            sys.meta_path = [finder for finder in sys.meta_path if finder is not _finder]
+    for call in calls:
+        _call(call, module)
 
-    def __init__(self, name: str, call: Callable[[types.ModuleType], None]) -> None:
-        self._name = name
-        self._call = call
+
+class _Finder:
+    """Finds modules as those after it in sys.meta_path do, and sees when they are there."""
 
     def find_spec(
         self,
@@ -52,7 +64,7 @@ class _Finder:
         path: Optional[Sequence[str]] = None,
         target: Optional[types.ModuleType] = None,
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        if name != self._name:
+        if name not in _waiting:
             return None
         finders = list(sys.meta_path)
         for finder in finders[finders.index(self) + 1 :] if self in finders else []:
@@ -60,26 +72,19 @@ class _Finder:
             spec = None if find is None else find(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, self)
+                    spec.loader = _Loader(spec.loader)
                 return spec
         return None
 
-    def finish(self, module: types.ModuleType) -> None:
-        """The module is there: this finder is not needed any more."""
-        with _lock:
-            # A new list: a thread that goes through the old one would miss the next finder.
-            there = self in sys.meta_path
-            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
-        if there:
-            _call(self._call, module)
+
+_finder = _Finder()
 
 
 class _Loader:
     """Another loader, which the module itself never sees this one in the place of."""
 
-    def __init__(self, loader: Any, finder: _Finder) -> None:
+    def __init__(self, loader: Any) -> None:
         self._loader = loader
-        self._finder = finder
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[types.ModuleType]:
         module: Optional[types.ModuleType] = self._loader.create_module(spec)
@@ -90,7 +95,7 @@ class _Loader:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        self._finder.finish(module)
+        _finish(module)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
