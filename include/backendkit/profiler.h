@@ -34,10 +34,10 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
     return static_cast<float>(last.ms_since(first) * 1e3);
   }
 
-  // What marks ranges for another profiler, as NVTX does; PyTorch asks no backend for these.
-  void mark(const char*) const override { missing("ranges of a profiler", "mark"); }
-  void rangePush(const char*) const override { missing("ranges of a profiler", "range_push"); }
-  void rangePop() const override { missing("ranges of a profiler", "range_pop"); }
+  // Ranges for another profiler, such as NVTX's: PyTorch asks CUDA and ITT for these alone.
+  void mark(const char*) const override { no_ranges(); }
+  void rangePush(const char*) const override { no_ranges(); }
+  void rangePop() const override { no_ranges(); }
 
   bool enabled() const override { return HasElapsedMs<Runtime>; }
 
@@ -52,6 +52,12 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
 
   void synchronize() const override {
     if (Devices<Runtime>::used()) Devices<Runtime>::synchronize(Devices<Runtime>::current());
+  }
+
+ private:
+  static void no_ranges() {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "PyTorch marks no ranges for ",
+                                c10::DeviceTypeName(kDeviceType, true));
   }
 };
 

@@ -67,7 +67,7 @@ class TestImport:
     def test_use_of_the_device_imports_no_dynamo(self, name):
         code = f"""
             import sys, torch
-            with torch.{name}.stream(torch.{name}.Stream()): torch.ones(2, device="{name}") + 1
+            with torch.{name}.device(0): torch.ones(2, device="{name}") + 1
             torch.{name}.synchronize()
             print("torch._dynamo" in sys.modules)
         """
@@ -194,6 +194,7 @@ class TestInterface:
 
         return get_interface_for_device(name)
 
+    @pytest.mark.needs("devices")
     def test_devices(self, interface, module):
         assert interface.is_available()
         assert interface.device_count() == module.device_count()
@@ -210,6 +211,7 @@ class TestInterface:
         assert get_interface_for_device(device) is interface
         assert get_interface_for_device(str(device.type)) is interface
 
+    @pytest.mark.needs("devices")
     def test_guard(self, interface, module):
         from torch._dynamo.device_interface import DeviceGuard
 
@@ -217,6 +219,7 @@ class TestInterface:
             assert module.current_device() == 1
         assert module.current_device() == 0
 
+    @pytest.mark.needs("devices")
     def test_device_context(self, interface, module):
         with interface.device(1):
             assert module.current_device() == 1
@@ -236,6 +239,7 @@ class TestInterface:
         assert interface.memory_allocated() == module.memory_allocated()
         interface.synchronize()
 
+    @pytest.mark.needs("devices")
     def test_worker(self, interface):
         assert interface.Worker.current_device() == 0
         from torch._dynamo import device_interface
@@ -347,6 +351,7 @@ class TestOneGraph:
         else:
             pytest.skip("PyTorch: 2.5 traces streams of CUDA and XPU alone")
 
+    @pytest.mark.needs("devices")
     @pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch: 2.5 calls no function under guards")
     def test_current_device(self, device, module, backend):
         compiled = torch.compile(
@@ -357,6 +362,7 @@ class TestOneGraph:
         module.set_device(1)
         assert compiled(x).cpu().tolist() == [1, 1]
 
+    @pytest.mark.needs("devices")
     def test_device_context(self, name, device, module, backend):
         """Breaks the graph: AOT autograd would forget that the device was another one."""
 
@@ -391,6 +397,7 @@ class TestStreams:
         return compiled(x)
 
     @pytest.mark.skipif(RELEASE < (2, 13), reason="PyTorch: makes no stream in a graph")
+    @pytest.mark.needs("events")
     def test_made_in_the_graph(self, device, module):
         def function(x):
             stream = module.Stream()

@@ -35,6 +35,7 @@ def recorded(module, **options):
         module.synchronize()
 
 
+@pytest.mark.needs("timing")
 class TestDeviceTime:
     def test_of_copies(self, module, big):
         target = torch.zeros_like(big)
@@ -96,6 +97,7 @@ class TestDeviceTime:
         assert device_time(averages(prof)["aten::add"]) > 0
 
 
+@pytest.mark.needs("timing")
 class TestTrace:
     def trace(self, prof, tmp_path):
         path = tmp_path / "trace.json"
@@ -164,6 +166,7 @@ class TestTrace:
 
 
 class TestOwnRanges:
+    @pytest.mark.needs("fallback")
     def test_of_the_fallback(self, module, device):
         x = torch.randn(8, device=device)
         with recorded(module) as prof:
