@@ -103,6 +103,20 @@ SYNCHRONIZATION = [
         "static_cast<void>(time);",
         (WAITS,),
     ),
+    Fault(
+        "a copy to another device does not wait for that device's stream",
+        "include/backendkit/transfers.h",
+        "let_wait(from, to);",
+        "static_cast<void>(to);",
+        ("test_devices.py::test_a_copy_waits_for_what_the_target_s_stream_has_to_do",),
+    ),
+    Fault(
+        "another device's stream does not wait for a copy to it",
+        "include/backendkit/transfers.h",
+        "let_wait(to, from);",
+        "static_cast<void>(to);",
+        ("test_devices.py::test_the_target_s_stream_waits_for_a_copy",),
+    ),
 ]
 
 # Which device and which stream.
@@ -376,6 +390,13 @@ VALUES = [
         "state_.offset += (increment + 3) / 4 * 4;",
         "static_cast<void>(increment);",
         ("test_device.py::test_a_seed_reaches_every_random_operator[randn]",),
+    ),
+    Fault(
+        "running statistics stay on the host",
+        "include/backendkit/fallback.h",
+        'name == "aten::native_batch_norm" || name == "aten::batch_norm_update_stats"',
+        "name.empty()",
+        ("test_training.py::test_running_statistics[0.1-BatchNorm1d]",),
     ),
 ]
 
