@@ -320,7 +320,7 @@ def test_a_hook_changes_a_gradient(device):
 
 def test_an_optimizer_inside_backward(device):
     (here, inputs), (there, theirs) = pair(device)
-    torch.optim.SGD(here.parameters(), lr=0.1)
+    handles = []
     for model, batch in ((here, inputs), (there, theirs)):
         optimizers = {one: torch.optim.SGD([one], lr=0.1) for one in model.parameters()}
 
@@ -329,12 +329,14 @@ def test_an_optimizer_inside_backward(device):
             parameter.grad = None
 
         for parameter in model.parameters():
-            parameter.register_post_accumulate_grad_hook(step)
+            handles.append(parameter.register_post_accumulate_grad_hook(step))
         for _ in range(3):
             model(batch).square().sum().backward()
     for ours, expected in zip(there.parameters(), here.parameters()):
         assert ours.grad is None
         torch.testing.assert_close(ours.cpu(), expected)
+    for handle in handles:  # a hook that holds its own parameter keeps it for ever
+        handle.remove()
 
 
 class Cube(torch.autograd.Function):

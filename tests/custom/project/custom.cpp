@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of custom operators: the simulated device computes in memory that the host can reach, so
-// the same functions serve the CPU. `scale_` is launched on the current stream, others wait for it.
+// Kernels of custom operators, for the simulated device and the CPU: both are threads of the host,
+// which finds the device's memory inside the simulator. `scale_` is launched on the current stream,
+// others wait for it.
 #include <cmath>
 
 #include <ATen/ops/empty.h>
@@ -15,12 +16,23 @@
 
 namespace {
 
-/// The loops below run on the host, so that the device has to be done with a tensor before.
-const at::Tensor& ready(const at::Tensor& tensor) {
+/// Where a loop finds the elements of a tensor.
+const float* elements(const at::Tensor& tensor) {
+  const auto* const data = tensor.const_data_ptr<float>();
+  return tensor.is_cpu() ? data : foo::simulator::inside(data);
+}
+
+float* mutable_elements(const at::Tensor& tensor) {
+  auto* const data = tensor.mutable_data_ptr<float>();
+  return tensor.is_cpu() ? data : foo::simulator::inside(data);
+}
+
+/// The same for a loop on the host, which the device's work has to be done before.
+const float* ready(const at::Tensor& tensor) {
   if (tensor.is_privateuseone()) {
     backendkit::Streams<foo::Runtime>::synchronize_current(tensor.device().index());
   }
-  return tensor;
+  return elements(tensor);
 }
 
 }  // namespace
@@ -31,9 +43,9 @@ at::Tensor foo::fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, do
   const at::Tensor scale = weight.contiguous();
   at::Tensor out = at::empty_like(in);
   const std::int64_t width = scale.numel();
-  const auto* from = ready(in).const_data_ptr<float>();
-  const auto* by = scale.const_data_ptr<float>();
-  auto* to = out.mutable_data_ptr<float>();
+  const auto* from = ready(in);
+  const auto* by = elements(scale);
+  auto* to = mutable_elements(out);
   for (std::int64_t row = 0; row < in.numel() / width; ++row, from += width, to += width) {
     double sum = 0;
     for (std::int64_t i = 0; i < width; ++i) sum += from[i] * from[i];
@@ -45,7 +57,7 @@ at::Tensor foo::fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, do
 
 void foo::scale_(at::Tensor& x, double factor) {
   TORCH_CHECK(x.is_contiguous() && x.scalar_type() == at::kFloat, "scale_ takes dense float32");
-  const auto scale = [values = x.mutable_data_ptr<float>(), count = x.numel(), factor] {
+  const auto scale = [values = mutable_elements(x), count = x.numel(), factor] {
     for (std::int64_t i = 0; i < count; ++i) values[i] *= static_cast<float>(factor);
   };
   if (x.is_cpu()) {
@@ -66,12 +78,12 @@ std::tuple<at::Tensor, at::Tensor> foo::first_and_last(const at::Tensor& x, bool
   auto results = foo::first_and_last_meta(x, reverse);
   const at::Tensor in = x.contiguous();
   const std::int64_t width = in.size(1);
-  const auto* begin = ready(in).const_data_ptr<float>();
+  const auto* begin = ready(in);
   const auto* end = begin + (in.size(0) - 1) * width;
   auto& first = reverse ? std::get<1>(results) : std::get<0>(results);
   auto& last = reverse ? std::get<0>(results) : std::get<1>(results);
-  std::copy_n(begin, width, first.mutable_data_ptr<float>());
-  std::copy_n(end, width, last.mutable_data_ptr<float>());
+  std::copy_n(begin, width, mutable_elements(first));
+  std::copy_n(end, width, mutable_elements(last));
   return results;
 }
 
