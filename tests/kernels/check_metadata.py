@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 import torch
+import torch_foo  # noqa: F401
 
 tiled = torch.ops.foo_metadata
 

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 import torch
+import torch_foo  # noqa: F401
 
 
 def state_of(generator=None):
