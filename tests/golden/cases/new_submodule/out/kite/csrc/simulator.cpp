@@ -1,5 +1,6 @@
 #include "simulator.h"
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -199,8 +200,8 @@ struct Device {
 };
 
 Device& device_of(int index) {
-  static auto* const devices = new Device[kDevices];
-  return devices[index];
+  static auto* const devices = new std::array<Device, kDevices>;
+  return devices->at(static_cast<std::size_t>(index));
 }
 
 }  // namespace
