@@ -22,6 +22,7 @@ SOURCES = {
     "pyproject.toml",
     "setup.cfg",
     "setup.py",
+    "tests/manifest.py",
     "tests/test_foo.py",
     "tests/test_kernels.py",
     "torch_foo/extras.py",
