@@ -15,6 +15,7 @@
 
 #include <backendkit/caching_allocator.h>
 #include <backendkit/device.h>
+#include <backendkit/event.h>
 #include <backendkit/out_of_memory.h>
 #include <backendkit/profiled_range.h>
 #include <backendkit/stream.h>
@@ -54,15 +55,7 @@ class RuntimeMemory {
   Event record(c10::StreamId stream) {
     const auto device = static_cast<c10::DeviceIndex>(device_);
     if constexpr (HasEvents<Runtime>) {
-      const StreamHandle handle = Streams<Runtime>::handle(device, stream);
-      const Event event = Runtime::create_event(device_, false);
-      try {
-        Runtime::record_event(event, handle, device_);
-      } catch (...) {
-        Runtime::destroy_event(event, device_);
-        throw;
-      }
-      return event;
+      return recorded_event<Runtime>(device, stream, false);
     } else {
       Streams<Runtime>::synchronize(device, stream);
       return nullptr;

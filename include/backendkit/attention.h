@@ -39,7 +39,7 @@ class Attention {
     const Inputs in(query, key, value, bias, is_causal, scale);
     const at::Tensor scores = in.scores();
     const PhiloxState state =
-        dropout > 0 ? philox_state<Runtime>(std::nullopt, kDrawn) : PhiloxState{0, 0};
+        dropout > 0 ? philox_state<Runtime>(std::nullopt, kDrawnByHost) : PhiloxState{0, 0};
     const at::Tensor weights = dropped(in.weights(scores), state, dropout);
     const at::Tensor nothing = at::empty({0}, at::TensorOptions().dtype(at::kLong));
     return {at::matmul(weights, in.value).to(query.scalar_type()),
@@ -142,9 +142,6 @@ class Attention {
     }
     return sum.to(tensor.scalar_type());
   }
-
-  /// How much a mask moves the device's generator on: the state after it makes another one.
-  static constexpr std::uint64_t kDrawn = 4;
 
   static at::Tensor number(std::uint64_t value) {
     return at::full({}, static_cast<std::int64_t>(value), at::TensorOptions().dtype(at::kLong));

@@ -9,6 +9,21 @@
 
 namespace backendkit {
 
+/// A new event of the driver behind the work that a stream has now, to be destroyed by the caller.
+template <class Runtime>
+EventHandle recorded_event(c10::DeviceIndex device, c10::StreamId id,
+                           bool timing) requires HasEvents<Runtime> {
+  StreamHandle const stream = Streams<Runtime>::handle(device, id);
+  EventHandle const event = Runtime::create_event(device, timing);
+  try {
+    Runtime::record_event(event, stream, device);
+  } catch (...) {
+    Runtime::destroy_event(event, device);
+    throw;
+  }
+  return event;
+}
+
 /// What is behind the `void*` of PyTorch's events: null until an event is recorded first. Where the
 /// Runtime has no streams either, it stays null, since what an event would wait for is done when it
 /// is recorded.

@@ -70,10 +70,6 @@ class Fallbacks {
   using Tensors = HostTensors<Runtime>;
   using Use = typename Tensors::Use;
 
-  /// By how much an operator on the CPU moves the device's generator on: the next state is another
-  /// one, and `host_generator` makes other numbers of it, as many as are asked for.
-  static constexpr std::uint64_t kDrawn = 4;
-
   /// An operator's name without the namespace.
   static std::string local_name(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
@@ -177,7 +173,7 @@ class Fallbacks {
     if (takes_generator(argument)) {
       std::optional<at::Generator> given;
       if (!value.isNone()) given = value.toGenerator();
-      return host_generator(philox_state<Runtime>(given, kDrawn));
+      return host_generator(philox_state<Runtime>(given, kDrawnByHost));
     }
     if (value.isDevice() && value.toDevice().type() == kDeviceType) return c10::Device(c10::kCPU);
     return map(value, [&](const at::Tensor& one) { return tensors.host(one); });

@@ -10,6 +10,10 @@
 
 namespace backendkit {
 
+/// By how much an operator on the CPU moves the device's generator on: the next state is another
+/// one, and `host_generator` makes other numbers of it, as many as are asked for.
+constexpr std::uint64_t kDrawnByHost = 4;
+
 /// A generator of the CPU for an operator that the CPU computes for the device: the same numbers
 /// for the same state. All 624 words of it are drawn from Philox, since a seed of the CPU's has 32
 /// bits: of 77,000 operators two would likely draw the same numbers. They come from a subsequence

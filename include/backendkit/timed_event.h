@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <backendkit/device.h>
+#include <backendkit/event.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {
@@ -17,15 +18,8 @@ class TimedEvent {
     if constexpr (HasElapsedMs<Runtime>) {
       Devices<Runtime>::checked(device);
       Devices<Runtime>::use();
-      StreamHandle const stream =
-          Streams<Runtime>::handle(device, stream_ = Streams<Runtime>::current(device));
-      handle_ = Runtime::create_event(device, true);
-      try {
-        Runtime::record_event(handle_, stream, device);
-      } catch (...) {
-        Runtime::destroy_event(handle_, device);
-        throw;
-      }
+      stream_ = Streams<Runtime>::current(device);
+      handle_ = recorded_event<Runtime>(device, stream_, true);
     } else {
       missing("times for a profiler", HasEvents<Runtime> ? "elapsed_ms" : "create_event");
     }
