@@ -174,7 +174,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
   std::unique_ptr<libkineto::CpuTraceBuffer> buffer_;
 };
 
-/// Makes a DeviceTrace for each recording that is to have the device.
+/// Makes a DeviceTrace for each recording that is to have the device. Where the Runtime takes no
+/// times, a warning says so, once in a process, and the recording has the host's operators alone.
 template <class Runtime>
 class DeviceTracer final : public libkineto::IActivityProfiler {
  public:
@@ -192,7 +193,13 @@ class DeviceTracer final : public libkineto::IActivityProfiler {
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
       const std::set<libkineto::ActivityType>& kinds, const libkineto::Config&) override {
     if (kinds.count(libkineto::ActivityType::CONCURRENT_KERNEL) == 0) return nullptr;
-    return std::make_unique<DeviceTrace<Runtime>>();
+    if constexpr (HasElapsedMs<Runtime>) {
+      return std::make_unique<DeviceTrace<Runtime>>();
+    } else {
+      TORCH_WARN_ONCE("torch.profiler shows no times of ", c10::DeviceTypeName(kDeviceType, true),
+                      ": its Runtime does not implement `", lacking_for_times<Runtime>(), "`");
+      return nullptr;
+    }
   }
 
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(

@@ -61,14 +61,12 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
   }
 };
 
-/// Tells PyTorch's profilers of the device. Without `elapsed_ms` they know its operators alone.
+/// Tells PyTorch's profilers of the device.
 template <class Runtime>
 void register_profiler() {
   static ProfilerStubs<Runtime> stubs;
   torch::profiler::impl::registerPrivateUse1Methods(&stubs);
-  if constexpr (HasElapsedMs<Runtime>) {
-    register_trace_maker([] { return std::make_unique<DeviceTracer<Runtime>>(); });
-  }
+  register_trace_maker([] { return std::make_unique<DeviceTracer<Runtime>>(); });
 }
 
 }  // namespace backendkit

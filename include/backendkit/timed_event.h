@@ -9,6 +9,12 @@
 
 namespace backendkit {
 
+/// The function that a Runtime without `elapsed_ms` has to implement first.
+template <class Runtime>
+constexpr const char* lacking_for_times() {
+  return HasEvents<Runtime> ? "elapsed_ms" : "create_event";
+}
+
 /// A point in the work of the current stream of a device, whose time can be taken. Raises
 /// NotImplementedError where the Runtime has no events with time.
 template <class Runtime>
@@ -21,7 +27,7 @@ class TimedEvent {
       stream_ = Streams<Runtime>::current(device);
       handle_ = recorded_event<Runtime>(device, stream_, true);
     } else {
-      missing("times for a profiler", HasEvents<Runtime> ? "elapsed_ms" : "create_event");
+      missing("times for a profiler", lacking_for_times<Runtime>());
     }
   }
 

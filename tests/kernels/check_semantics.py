@@ -16,6 +16,7 @@ import torch_foo  # noqa: F401  registers the device
 from torch.nn.functional import embedding, layer_norm
 
 DEVICE = "foo"
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 torch.set_warn_always(True)
 DENSE = os.environ["KERNELS_MODE"] == "dense"
 Call = Callable[[str], object]
@@ -44,7 +45,9 @@ def outcome(call: Call, device: str) -> tuple[object, list[str]]:
 def same(call: Call, strides: bool = True) -> None:
     (here, here_warns), (there, there_warns) = outcome(call, "cpu"), outcome(call, DEVICE)
     if isinstance(here, Exception) or isinstance(there, Exception):
-        assert type(there) is type(here), f"CPU: {here!r}\ndevice: {there!r}"
+        # Before 2.8 the CPU raises RuntimeError for a dtype that it lacks, since then its subclass.
+        assert isinstance(there, type(here)), f"CPU: {here!r}\ndevice: {there!r}"
+        assert type(there) is type(here) or RELEASE < (2, 8), f"CPU: {here!r}\ndevice: {there!r}"
         return
     assert there_warns == here_warns
     ours = there if isinstance(there, (tuple, list)) else [there]
@@ -415,7 +418,8 @@ def test_nan() -> None:
     for op in (*BINARY, *COMPARE):
         same(lambda d, o=op: o(nan.to(d), nan.flip(0).to(d)))
         same(lambda d, o=op: o(nan.to(d)[:, None], nan.to(d)))
-    same(lambda d: nan.to(d).clamp(min=float("nan")))
+    # What PyTorch documents; its CPU kept the numbers before 2.12.
+    assert nan.to(DEVICE).clamp(min=float("nan")).isnan().all()
     same(lambda d: nan.to(d).softmax(0))
 
 

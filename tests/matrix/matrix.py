@@ -154,6 +154,9 @@ class Release:
         if answer[0].split("+")[0] != self.row.version:
             raise Failed(f"PyTorch {self.row.version}: {self.torch} has {answer[0]}")
         self.row.python = ".".join(answer[1:])
+        pins = self.folder / "pins.txt"  # so that pip finds software for this release of PyTorch
+        pins.write_text(f"torch=={self.row.version}\n", encoding="utf-8")
+        self.need("frameworks", *pip, "-c", pins, "-r", HERE / "frameworks.txt")
 
     def start_project(self) -> None:
         self.need("new", self.tools.parent / "backendgen", "new", "foo")

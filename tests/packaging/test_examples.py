@@ -57,6 +57,15 @@ this backend has no timing: its Runtime does not implement `elapsed_ms`
 [0, 1, 2, 3] 2
 """
 
+PROFILES = """
+import torch
+for number in range(2):
+    with torch.profiler.profile() as profile:
+        torch.ones(2, device="foo").cpu()
+    print(any(event.key == "aten::fill_" for event in profile.key_averages()))
+"""
+NO_TIMES = "torch.profiler shows no times of foo: its Runtime does not implement `create_event`"
+
 
 def files(folder: Path) -> dict[str, str]:
     ignored = {"build", "dist", "__pycache__"}
@@ -97,6 +106,9 @@ def test_minimal_passes_its_own_tests(
     text = run(environment.python, *command, cwd=tmp_path, PYTHONDONTWRITEBYTECODE="1").stdout
     assert re.search(r"^\d+ passed", text, flags=re.M)
     assert environment.says(ASKS_FOR_MORE, tmp_path) == ANSWERS.strip()
+    profiled = run(environment.python, "-c", PROFILES, cwd=tmp_path).stdout
+    assert profiled.splitlines().count("True") == 2
+    assert profiled.count(NO_TIMES) == 1
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +149,7 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         "_memory",
         "_properties",
         "_random",
+        "_release",
         "_streams",
         "testing",
         "tools",

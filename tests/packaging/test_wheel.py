@@ -28,6 +28,7 @@ PYTHON_FILES = [
     "_memory",
     "_properties",
     "_random",
+    "_release",
     "_streams",
     "extras",
     "testing",

@@ -15,6 +15,7 @@ import torch
 
 # Not `from . import`: that would wait for the package, which may be waiting for this module.
 _build = importlib.import_module("torch_kite._build")
+_release = importlib.import_module("torch_kite._release")
 
 __all__ = [
     "current_device",
@@ -199,7 +200,7 @@ def synchronize(device: _Device = None) -> None:
 
 def _traced() -> bool:
     """Whether torch.compile reads this, in a release whose torch.accelerator it understands."""
-    return torch.compiler.is_dynamo_compiling() and hasattr(torch, "accelerator")
+    return torch.compiler.is_dynamo_compiling() and _release.HAS_ACCELERATOR
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:

@@ -25,6 +25,7 @@ import torch
 # Not `from . import`: that would wait for the package, which may be waiting for this module.
 _build = importlib.import_module("torch_kite._build")
 _device = importlib.import_module("torch_kite._device")
+_release = importlib.import_module("torch_kite._release")
 
 _Answers = dict[str, Union[torch.device, RuntimeError, None]]
 _TITLE = f"{_build.PACKAGE} {_build.VERSION}"
@@ -133,12 +134,11 @@ def _register() -> None:
 def _accelerators() -> _Answers:
     """What PyTorch says of its accelerator before the name of this device is known."""
     answers: _Answers = {}
-    for name in ("_get_accelerator", "_accelerator_getAccelerator"):
-        if hasattr(torch._C, name):
-            try:
-                answers[name] = getattr(torch._C, name)()
-            except RuntimeError as error:
-                answers[name] = error
+    for name in _release.known_to_c(("_get_accelerator", "_accelerator_getAccelerator")):
+        try:
+            answers[name] = getattr(torch._C, name)()
+        except RuntimeError as error:
+            answers[name] = error
     return answers
 
 

@@ -15,6 +15,7 @@ import torch
 
 # Not `from . import`: that would wait for the package, which may be waiting for this module.
 _device = importlib.import_module("torch_kite._device")
+_release = importlib.import_module("torch_kite._release")
 
 #: What torch.accelerator calls below torch._C, and the function of a device module that does it.
 _FUNCTIONS: dict[str, str] = {
@@ -55,9 +56,8 @@ def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None
     other = answers.get("_accelerator_getAccelerator", answers.get("_get_accelerator"))
     if not isinstance(other, torch.device) or other.type == "cpu":
         other = None
-    for name, function in _FUNCTIONS.items():
-        if hasattr(torch._C, name):
-            setattr(torch._C, name, _delegate(function, other))
+    for name in _release.known_to_c(_FUNCTIONS):
+        setattr(torch._C, name, _delegate(_FUNCTIONS[name], other))
     _keep_pinning(other)
     _keep_profiling()
     torch.Generator = _stand_in(torch.Generator, torch.device("cpu"))

@@ -3,9 +3,8 @@
 # and build again.
 """The device in torch.compile.
 
-Imported by Dynamo's own import, not by `import torch`; see `_loader.py`. What differs between
-releases of PyTorch is asked of their modules here, and what a release lacks is left out: Dynamo
-then breaks the graph there, and the result is the same.
+Imported by Dynamo's own import, not by `import torch`; see `_loader.py`. What a release of PyTorch
+lacks is left out: Dynamo then breaks the graph there, and the result is the same.
 """
 
 import importlib
@@ -16,6 +15,7 @@ import torch
 
 # Not `from . import`: that would wait for the package, which may be waiting for this module.
 _device = importlib.import_module("torch_kite._device")
+_release = importlib.import_module("torch_kite._release")
 _streams = importlib.import_module("torch_kite._streams")
 
 _NAME: str = _device._NAME
@@ -94,8 +94,7 @@ def _interface(module: types.ModuleType) -> type:
         "memory_allocated": staticmethod(_device.memory.memory_allocated),
     }
     base = module.DeviceInterface
-    if not hasattr(module, "DeviceInterfaceMeta"):  # 2.5 takes classes of its own only
-        members["Event"], members["Stream"] = torch.Event, torch.Stream
+    members.update(_release.classes_of_interface(module))
     return type(base)(f"{_NAME.capitalize()}Interface", (base,), members)
 
 
@@ -121,14 +120,10 @@ def _fold(dynamo: types.ModuleType) -> None:
 
     Releases without such guards call none of them in a graph.
     """
-    known = importlib.import_module(f"{dynamo.__name__}.variables.torch")
-    guarded = getattr(known, "constant_fold_functions_need_guards", None)
-    folded = getattr(known, "constant_fold_functions", None)
-    if not isinstance(guarded, dict) or not isinstance(folded, dict):
-        return
-    for function in (_device.is_initialized, _device._current_device, _device.device_count):
-        dynamo.allow_in_graph(function)
-        guarded[function] = folded[function] = None
+    for table in _release.guarded_calls(dynamo):
+        for function in (_device.is_initialized, _device._current_device, _device.device_count):
+            dynamo.allow_in_graph(function)
+            table[function] = None
 
 
 def refuse_code(module: types.ModuleType) -> None:
@@ -136,7 +131,5 @@ def refuse_code(module: types.ModuleType) -> None:
 
     A code generator that is registered for the device replaces this.
     """
-    if not hasattr(module, "_initialize_device_op_overrides"):
-        return  # an older release would take this for its own devices' registration
-    if _NAME not in module.device_op_overrides_dict:
+    if _release.asks_for_overrides(module) and _NAME not in module.device_op_overrides_dict:
         module.register_device_op_overrides(_NAME, module.DeviceOpOverrides())

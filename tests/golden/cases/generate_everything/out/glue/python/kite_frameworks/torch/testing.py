@@ -19,6 +19,7 @@ import torch
 
 _build = importlib.import_module("kite_frameworks.torch._build")
 _device = importlib.import_module("kite_frameworks.torch._device")
+_release = importlib.import_module("kite_frameworks.torch._release")
 
 __all__ = ["configure_pytorch_tests", "pytest_configure", "torchcts_manifest"]
 
@@ -123,7 +124,7 @@ def torchcts_manifest(**changes: Any) -> dict[str, Any]:
             "channels_last": True,
             "sparse": falls_back,
             "nested": False,
-            "named_tensor": hasattr(torch.Tensor, "names"),
+            "named_tensor": _release.HAS_NAMED_TENSORS,
             "foreach": True,
             "fp8": False,
             "quantized_container_plumbing": True,
