@@ -147,6 +147,7 @@ def test_a_copy_waits_for_what_the_source_s_stream_has_to_do(device, other, work
     assert target.sum().item() == 1 << 18
 
 
+@pytest.mark.needs("streams")
 def test_a_copy_waits_for_what_the_target_s_stream_has_to_do(device, other, module):
     source = torch.ones(1 << 18, device=device)
     zeros = torch.zeros(1 << 18, device=other)

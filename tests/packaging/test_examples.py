@@ -111,6 +111,19 @@ def test_minimal_passes_its_own_tests(
     assert profiled.count(NO_TIMES) == 1
 
 
+def test_minimal_passes_the_device_tests_that_its_runtime_can(
+    wheel: Path, environment: Environment, tmp_path: Path
+) -> None:
+    environment.pip("install", wheel, cwd=tmp_path)
+    command = ["-m", "backendkit.device_tests", "--device", "foo", "-q", "-rs"]
+    text = run(environment.python, *command, cwd=tmp_path).stdout
+    passed, skipped = re.search(r"^(\d+) passed, (\d+) skipped", text, re.M).groups()
+    assert int(passed) > 1000
+    reasons = re.findall(r"^SKIPPED \[(\d+)\] \S+ (.*)", text, re.M)
+    lacks = sum(int(number) for number, reason in reasons if "does not implement" in reason)
+    assert lacks == int(skipped), reasons
+
+
 @pytest.fixture(scope="module")
 def vendor(
     tools: Path, base: Path, tmp_path_factory: pytest.TempPathFactory
