@@ -16,6 +16,7 @@
 #include <backendkit/attention.h>
 #include <backendkit/recurrent.h>
 #include <backendkit/registrar.h>
+#include <backendkit/torch_version.h>
 
 namespace backendkit {
 
@@ -76,7 +77,14 @@ class HostOperators {
     if (!has_kernel("smooth_l1_loss.out")) {
       register_boxed_unless_own<answer>(aten, "smooth_l1_loss");
     }
+    for (const char* check : checks()) register_boxed_unless_own<answer>(aten, check);
     register_attention_choice(aten);
+  }
+
+  /// For the key AutogradPrivateUse1: PyTorch has nothing there for operators that it makes of
+  /// others, once they have a kernel.
+  static void register_no_gradients(torch::Library& aten) {
+    for (const char* check : checks()) aten.impl(check, torch::CppFunction::makeFallthrough());
   }
 
   /// Registers `answer` for the operators of a layout, by its key on the CPU, that PyTorch would
@@ -104,6 +112,13 @@ class HostOperators {
     const char* local;
     c10::KernelFunction kernel;
   };
+  /// PyTorch's checks of a sparse tensor's parts, in releases that refuse other devices than its
+  /// own; `torch.load` calls them.
+  static std::vector<const char*> checks() {
+    if (kChecksAnySparse) return {};
+    return {"_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args"};
+  }
+
   using Table = std::unordered_map<c10::OperatorName, Entry>;
 
   template <auto* function>

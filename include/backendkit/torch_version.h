@@ -124,6 +124,9 @@ inline void register_host_allocator(HostAllocatorBase*, c10::DeviceType) {}
 
 #endif
 
+/// Whether PyTorch checks the parts of a sparse tensor on any device, and not on its own alone.
+constexpr bool kChecksAnySparse = BACKENDKIT_TORCH_AT_LEAST(2, 8);
+
 /// c10::MempoolId_t, which older releases have elsewhere; {0, 0} is all memory.
 using MempoolId = std::pair<unsigned long long, unsigned long long>;
 

@@ -71,6 +71,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 {{/fallback_cpu}}
 }
 
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
+  HostOperators::register_no_gradients(library);
+}
+
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }

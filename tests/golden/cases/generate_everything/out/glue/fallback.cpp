@@ -69,6 +69,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
 }
 
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
+  HostOperators::register_no_gradients(library);
+}
+
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }
