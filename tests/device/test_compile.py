@@ -380,11 +380,8 @@ class TestOneGraph:
         assert found.cpu().tolist() == [2, 2, 2, 2]
         assert module.current_device() == 0
 
-    @pytest.mark.skipif(not hasattr(torch, "accelerator"), reason="PyTorch: from 2.6 on")
+    @pytest.mark.skipif(RELEASE < (2, 10), reason="PyTorch: breaks it at torch.accelerator")
     def test_accelerator(self, device, backend):
-        if RELEASE < (2, 13):
-            pytest.skip("PyTorch: breaks the graph at torch.accelerator")
-
         def function(x):
             if not torch.accelerator.is_available():
                 return x
@@ -400,7 +397,7 @@ class TestStreams:
         compiled = torch.compile(function, backend="eager", fullgraph=True)
         return compiled(x)
 
-    @pytest.mark.skipif(RELEASE < (2, 13), reason="PyTorch: makes no stream in a graph")
+    @pytest.mark.skipif(RELEASE < (2, 10), reason="PyTorch: breaks it at torch.accelerator")
     @pytest.mark.needs("events")
     def test_made_in_the_graph(self, device, module):
         def function(x):
@@ -413,7 +410,7 @@ class TestStreams:
 
         assert self.trace(function, torch.ones(3, device=device)).cpu().tolist() == [4, 4, 4]
 
-    @pytest.mark.skipif(RELEASE < (2, 13), reason="PyTorch: traces no torch.Event")
+    @pytest.mark.skipif(RELEASE < (2, 8), reason="PyTorch: traces no torch.Event")
     def test_events(self, name, device):
         def function(x):
             y = x + 1
@@ -424,7 +421,7 @@ class TestStreams:
 
         assert self.trace(function, torch.ones(3, device=device)).cpu().tolist() == [2, 2, 2]
 
-    @pytest.mark.skipif(RELEASE < (2, 13), reason="PyTorch: drops it from the graph")
+    @pytest.mark.skipif(RELEASE < (2, 8), reason="PyTorch: drops it from the graph")
     def test_synchronize_stays_in_the_graph(self, device, module):
         graphs = []
 
@@ -479,7 +476,6 @@ class TestLimits:
             found = check(lambda x: torch.ones(4) + x, torch.zeros(4))
         assert found.device == device
 
-    @pytest.mark.skipif(RELEASE < (2, 13), reason="PyTorch: other texts before")
     def test_checkpointed_dropout(self, device):
         """PyTorch saves the random state of CUDA, XPU, HPU and the CPU alone in a graph."""
         from torch.utils.checkpoint import checkpoint
@@ -502,7 +498,7 @@ class TestLimits:
         torch.compile(function, backend="aot_eager", fullgraph=True)(x).sum().backward()
         torch.testing.assert_close(x.grad, (2 * x * (x * x).cos()).detach())
 
-    @pytest.mark.skipif(RELEASE < (2, 13), reason="PyTorch: a KeyError of the device's name")
+    @pytest.mark.skipif(RELEASE < (2, 11), reason="PyTorch: a KeyError of the device's name")
     def test_inductor_needs_a_code_generator(self, name, device):
         compiled = torch.compile(lambda x: x + 1, backend="inductor")
         with pytest.raises(Exception, match=f"Device {name} not supported"):

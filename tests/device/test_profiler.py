@@ -60,6 +60,7 @@ class TestDeviceTime:
             big + 1
         assert device_time(averages(prof)["aten::add"]) > 0
 
+    @rows
     def test_is_of_about_the_wall_clock(self, module, big):
         target = torch.zeros_like(big)
         with recorded(module) as prof:
