@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the golden tests of the program and of the CMake functions share; parts run in parallel."""
 
-from pathlib import Path
+from typing import Any
 
 import pytest
-
-HERE = Path(__file__).parent
 
 # Inputs and expected results, in which there are projects with tests of their own.
 collect_ignore_glob = ["golden/cases/*", "cmake/errors/*"]
@@ -15,9 +13,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write what is expected anew")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` a folder's tests share a process, as they share what they build."""
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            part = item.path.relative_to(HERE).parts[0]
-            item.add_marker(pytest.mark.xdist_group(part))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadscope` a folder's tests share a process, as they share what they build.
+
+    Marks for `--dist loadgroup` would do as well, but xdist loses them with pytest 9.2.
+    """
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFolder(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid.split("/")[1]
+
+    return ByFolder(config, log)
