@@ -122,8 +122,10 @@ def test_minimal_passes_the_device_tests_that_its_runtime_can(
     passed, skipped = re.search(r"^(\d+) passed, (\d+) skipped", text, re.M).groups()
     assert int(passed) > 1000
     reasons = re.findall(r"^SKIPPED \[(\d+)\] \S+ (.*)", text, re.M)
-    lacks = sum(int(number) for number, reason in reasons if "does not implement" in reason)
-    assert lacks == int(skipped), reasons
+    # The runtime lacks it, or an older release of PyTorch does; the matrix has no `transformers`.
+    causes = ("does not implement", "PyTorch", "in this release", "transformers")
+    assert [why for _, why in reasons if not any(cause in why for cause in causes)] == []
+    assert sum(int(number) for number, _ in reasons) == int(skipped)
 
 
 @pytest.fixture(scope="module")
