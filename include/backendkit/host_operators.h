@@ -112,14 +112,14 @@ class HostOperators {
     const char* local;
     c10::KernelFunction kernel;
   };
+  using Table = std::unordered_map<c10::OperatorName, Entry>;
+
   /// PyTorch's checks of a sparse tensor's parts, in releases that refuse other devices than its
   /// own; `torch.load` calls them.
   static std::vector<const char*> checks() {
     if (kChecksAnySparse) return {};
     return {"_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args"};
   }
-
-  using Table = std::unordered_map<c10::OperatorName, Entry>;
 
   template <auto* function>
   static void add(Table& table, const char* local) {

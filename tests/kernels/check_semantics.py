@@ -420,6 +420,8 @@ def test_nan() -> None:
         same(lambda d, o=op: o(nan.to(d)[:, None], nan.to(d)))
     # What PyTorch documents; its CPU kept the numbers before 2.12.
     assert nan.to(DEVICE).clamp(min=float("nan")).isnan().all()
+    if RELEASE >= (2, 12):
+        same(lambda d: nan.to(d).clamp(min=float("nan")))
     same(lambda d: nan.to(d).softmax(0))
 
 
