@@ -9,14 +9,15 @@
 #include <ATen/quantized/QTensorImpl.h>
 
 #include <backendkit/pinned_allocator.h>
+#include <backendkit/strided.h>
 #include <backendkit/transfers.h>
 
 namespace backendkit {
 
 /// Copies between tensors, at least one of which is on the device: any dtypes, shapes that
-/// broadcast, any strides, conjugate and negative views, the same device or two. One driver copy
-/// where the bytes can go as they are; else the memory that a tensor spans goes to the host and
-/// PyTorch's CPU copy does the rest.
+/// broadcast, any strides, conjugate and negative views, the same device or two, also those of
+/// other backends. One driver copy where the bytes can go as they are; else PyTorch's CPU copy does
+/// the rest: what `src` spans goes to the host, the elements of `dst` come from there.
 template <class Runtime>
 class Copier {
  public:
@@ -35,12 +36,15 @@ class Copier {
 
   /// aten::_copy_from(self, dst): the kernel that PyTorch's copy_, to and clone end in.
   /// Within one device it goes on the current stream and may be under way when this returns; where
-  /// the host takes part it is done.
+  /// the host takes part it is done, unless `non_blocking` and that memory is pinned.
   static at::Tensor copy(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
     TORCH_CHECK(self.defined() && dst.defined(), "copy_: a tensor is undefined");
     at::assert_no_internal_overlap(dst);
     const at::Tensor src = self.sizes() == dst.sizes() ? self : self.expand(dst.sizes());
     if (dst.numel() == 0 || same_view(src, dst)) return dst;
+    // Another accelerator's memory is for its own copies.
+    if (!on_device(src) && !src.is_cpu()) return copy(src.cpu(), dst, false);
+    if (!on_device(dst) && !dst.is_cpu()) return dst.copy_(src.cpu());
     at::assert_no_partial_overlap(dst, self);
     if (bytes_can_go(src, dst)) {
       const bool wait = !non_blocking || !keeps_host_memory(src, dst);
@@ -124,14 +128,6 @@ class Copier {
     transfers.finish();
   }
 
-  /// The bytes from a tensor's first element to the end of its last. Strides are never negative.
-  static std::size_t span_of(const at::Tensor& tensor) {
-    if (tensor.numel() == 0) return 0;
-    std::int64_t last = 0;
-    for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-    return static_cast<std::size_t>(last + 1) * tensor.itemsize();
-  }
-
   /// A CPU tensor over memory of its own, with the strides and the bits of `tensor`; its values are
   /// there too if `filled`.
   static at::Tensor on_host(const at::Tensor& tensor, bool filled) {
@@ -152,11 +148,9 @@ class Copier {
       dst.copy_(host_src);
       return;
     }
-    // Gaps between the elements of `dst` belong to others and must come back as they were.
-    const at::Tensor host_dst = on_host(dst, !dst.is_non_overlapping_and_dense());
+    const at::Tensor host_dst = on_host(dst, false);
     host_dst.copy_(host_src);
-    move(dst.mutable_data_ptr(), dst.device(), host_dst.const_data_ptr(), host_dst.device(),
-         span_of(dst));
+    write_elements<Runtime>(dst.mutable_data_ptr(), dst.device().index(), host_dst);
   }
 };
 

@@ -14,6 +14,7 @@
 
 #include <backendkit/hooks.h>
 #include <backendkit/host_allocator.h>
+#include <backendkit/strided.h>
 #include <backendkit/transfers.h>
 
 namespace backendkit {
@@ -43,10 +44,7 @@ class Intervals {
 /// The bytes of its storage from a tensor's first element to the end of its last.
 inline std::pair<std::size_t, std::size_t> bytes_of(const at::Tensor& tensor) {
   const auto begin = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
-  if (tensor.numel() == 0) return {begin, begin};
-  std::int64_t last = 0;
-  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  return {begin, begin + static_cast<std::size_t>(last + 1) * tensor.itemsize()};
+  return {begin, begin + span_of(tensor)};
 }
 
 /// The memory of one operator that the CPU computes for the device: for each storage on one side,
@@ -112,17 +110,14 @@ class HostMemory {
   }
 
   /// Gives the device what the operator did to a tensor noted: its bytes, and its sizes and strides
-  /// where it has others now. The bytes go when `send` is called.
+  /// where it has others now; all of it when `send` is called.
   void take_back(const at::Tensor& tensor, const at::Tensor& host) {
     Pair& pair = pair_of(&Pair::device, tensor.storage());
-    const auto [begin, end] = bytes_of(host);
     const auto offset = host.storage_offset() + elements(pair.begin, host);
-    pair.out.add(begin + pair.begin, end + pair.begin);
-    pair.needed = std::max(pair.needed, end + pair.begin);
-    c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    if (impl->sizes() != host.sizes() || impl->strides() != host.strides() ||
-        impl->storage_offset() != offset) {
-      impl->set_sizes_and_strides(host.sizes(), host.strides(), offset);
+    write(pair, host);
+    if (tensor.sizes() != host.sizes() || tensor.strides() != host.strides() ||
+        tensor.storage_offset() != offset) {
+      reshaped_.push_back({tensor, host, offset});
     }
   }
 
@@ -130,9 +125,11 @@ class HostMemory {
   /// that the device has already as well.
   void note_result(const at::Tensor& result) {
     if (Pair* const pair = find(&Pair::host, result.storage()); pair != nullptr && !pair->fresh) {
-      const auto [begin, end] = bytes_of(result);
-      pair->needed = std::max(pair->needed, end + pair->begin);
-      if (pair->written) pair->out.add(begin + pair->begin, end + pair->begin);
+      if (pair->written) {
+        write(*pair, result);
+      } else {
+        pair->needed = std::max(pair->needed, bytes_of(result).second + pair->begin);
+      }
       return;
     }
     Pair& pair = pair_of(&Pair::host, result.storage());
@@ -145,7 +142,8 @@ class HostMemory {
     pair.out.add(begin, end);
   }
 
-  /// Makes the device's side: of what was taken back and of the results noted.
+  /// Makes the device's side: of what was taken back and of the results noted. Where there is no
+  /// memory for it, tensors have the sizes that they had.
   void send() {
     Transfers<Runtime> transfers;
     for (Pair& pair : pairs_) {
@@ -156,6 +154,9 @@ class HostMemory {
       }
     }
     transfers.finish();
+    for (const auto& [tensor, host, offset] : reshaped_) {
+      tensor.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes(), host.strides(), offset);
+    }
   }
 
   /// A result noted, on the device: what shares memory on the host shares it there.
@@ -182,13 +183,21 @@ class HostMemory {
     std::size_t needed = 0;  ///< how large the device's storage has to be after the operator
     Intervals in;
     Intervals out;
-    const void* lent = nullptr;  ///< where the host's memory was when the operator began
-    bool written = false;        ///< the operator writes to it
-    bool fresh = false;          ///< made by the operator
-    std::size_t users = 0;       ///< results that hold a fresh storage
+    std::vector<at::Tensor> scattered;  ///< tensors of the host whose elements go one by one
+    const void* lent = nullptr;         ///< where the host's memory was when the operator began
+    bool written = false;               ///< the operator writes to it
+    bool fresh = false;                 ///< made by the operator
+    std::size_t users = 0;              ///< results that hold a fresh storage
   };
 
   using Side = c10::Storage Pair::*;
+
+  /// A tensor of the device, what the operator made of it on the host, and its storage offset.
+  struct Reshaped {
+    at::Tensor tensor;
+    at::Tensor host;
+    std::int64_t offset;
+  };
 
   Pair* find(Side side, const c10::Storage& storage) {
     for (Pair& pair : pairs_) {
@@ -202,6 +211,19 @@ class HostMemory {
     pairs_.emplace_back();
     pairs_.back().*side = storage;
     return pairs_.back();
+  }
+
+  /// Notes that the elements of a tensor of the host's side go to the device, and not what lies
+  /// between them, which others may write meanwhile.
+  static void write(Pair& pair, const at::Tensor& host) {
+    const std::size_t first = bytes_of(host).first + pair.begin;
+    pair.needed = std::max(pair.needed, bytes_of(host).second + pair.begin);
+    if (const Runs runs(host); runs.few()) {
+      runs.each(
+          [&](std::size_t begin, std::size_t end) { pair.out.add(first + begin, first + end); });
+    } else {
+      pair.scattered.push_back(host);
+    }
   }
 
   static std::int64_t elements(std::size_t bytes, const at::Tensor& tensor) {
@@ -281,10 +303,17 @@ class HostMemory {
       move(transfers, there + begin, host + (begin - pair.begin), end - begin,
            CopyKind::kHostToDevice, where);
     });
+    if (pair.scattered.empty()) return;
+    transfers.finish();  // the elements of one tensor may lie between those of another
+    for (const at::Tensor& tensor : pair.scattered) {
+      void* const first = there + bytes_of(tensor).first + pair.begin;
+      copied_ += write_elements<Runtime>(first, where.index(), tensor);
+    }
   }
 
   const c10::Device device_;
   c10::SmallVector<Pair, 4> pairs_;
+  std::vector<Reshaped> reshaped_;
   std::size_t copied_ = 0;
 };
 

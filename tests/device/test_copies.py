@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from stream_tools import in_threads, on
 
 DTYPES = [
     torch.float32,
@@ -203,3 +204,42 @@ def test_every_byte_is_copied(device, count):
 def test_many_elements(device):
     values = torch.arange(3_000_001, dtype=torch.int32)
     assert torch.equal(values.to(device).flip(0).cpu(), values.flip(0))
+
+
+# A few runs of elements go to the device one by one; of many the gaps are read and written back.
+SIZES = pytest.mark.parametrize("rows", [40, 3000], ids=["few", "many"])
+WRITES = {
+    "copy_": lambda column, step: column.copy_(torch.full(column.shape, float(step))),
+    "fill_": lambda column, step: column.fill_(step),
+    "add_": lambda column, step: column.add_(1),
+    "out": lambda column, step: torch.add(torch.full_like(column, step), 0, out=column),
+}
+
+
+@SIZES
+@pytest.mark.parametrize("write", WRITES)
+def test_threads_may_write_beside_each_other(device, write, rows):
+    target = torch.zeros(rows, 4, device=device)
+
+    def work(number):
+        for step in range(1, 11):
+            WRITES[write](target[:, number], step)
+
+    in_threads(work, 4)
+    assert target.unique().tolist() == [10]
+
+
+@pytest.mark.needs("streams")
+@pytest.mark.parametrize("view", [lambda t: t[::2], lambda t: t[::2, ::2]], ids=["few", "many"])
+@pytest.mark.parametrize("write", WRITES)
+def test_what_another_stream_writes_between_is_kept(device, streams, write, view):
+    target = torch.zeros(100, 80, device=device)
+    row = torch.ones(80).to(device)
+    with on(streams[0]):
+        for number in range(1, 100, 2):
+            target[number].copy_(row)
+    for step in range(1, 6):
+        WRITES[write](view(target), step)
+    streams[0].synchronize()
+    assert target[1::2].unique().tolist() == [1]
+    assert view(target).unique().tolist() == [5]
