@@ -166,9 +166,11 @@ class Allocator final : public DeviceAllocatorBase {
 
   // c10::DeviceAllocator
 
-  bool initialized() { return Devices<Runtime>::used(); }
+  bool initialized() { return Devices<Runtime>::used() && !Devices<Runtime>::forked(); }
 
+  /// Does nothing in a child of a process that used the device: its blocks are the parent's.
   void emptyCache(MempoolId = {0, 0}) {
+    if (!initialized()) return;
     for (std::atomic<Cache*>& place : caches()) {
       if (Cache* const made = place.load(std::memory_order_acquire)) made->empty_cache();
     }

@@ -33,7 +33,7 @@ class Devices {
  public:
   static_assert(check_runtime<Runtime>());
 
-  /// How many devices there are; 0 when the driver is missing or the process was forked after use.
+  /// How many devices there are, as the Runtime tells; 0 when the driver is missing.
   static c10::DeviceIndex count() noexcept {
     return static_cast<c10::DeviceIndex>(Runtime::device_count());
   }
@@ -42,12 +42,12 @@ class Devices {
   /// another device.
   static int checked(c10::DeviceIndex index) {
     const c10::DeviceIndex known = count();
-    const std::string name = c10::DeviceTypeName(kDeviceType, true);
-    TORCH_CHECK(known > 0, "no ", name, " device is available: torch.", name,
+    const auto name = [] { return c10::DeviceTypeName(kDeviceType, true); };
+    TORCH_CHECK(known > 0, "no ", name(), " device is available: torch.", name(),
                 ".device_count() is 0");
     TORCH_CHECK(index >= 0 && index < known, "device index ", static_cast<int>(index),
                 " is out of range: there ", known == 1 ? "is 1 " : "are ",
-                known == 1 ? "" : std::to_string(known) + " ", name,
+                known == 1 ? "" : std::to_string(known) + " ", name(),
                 known == 1 ? " device" : " devices");
     return index;
   }

@@ -54,7 +54,7 @@ class Generator final : public c10::GeneratorImpl {
   }
 
   void set_offset(std::uint64_t offset) override {
-    TORCH_CHECK(offset % 4 == 0, "offset must be a multiple of 4");
+    check_offset(offset);
     state_.offset = offset;
   }
 
@@ -67,6 +67,7 @@ class Generator final : public c10::GeneratorImpl {
                 kStateBytes, " bytes, not ", state.numel());
     std::uint64_t words[2];
     std::memcpy(words, state.data(), kStateBytes);
+    check_offset(words[1]);  // a state that is refused changes nothing
     set_current_seed(words[0]);
     set_offset(words[1]);
   }
@@ -79,6 +80,10 @@ class Generator final : public c10::GeneratorImpl {
   }
 
  private:
+  static void check_offset(std::uint64_t offset) {
+    TORCH_CHECK(offset % 4 == 0, "offset must be a multiple of 4");
+  }
+
   Generator* clone_impl() const override { return new Generator(device().index(), state_); }
 
   PhiloxState state_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
+
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -30,9 +32,14 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     if (device.has_index()) Devices<Runtime>::set(device.index());
   }
 
-  /// Runs in destructors: a device that was current once can be set again.
+  /// Runs in destructors: a device that was current once can be set again. An error of the driver
+  /// is told, but not thrown.
   void uncheckedSetDevice(c10::Device device) const noexcept override {
-    if (device.has_index() && Devices<Runtime>::count() > 0) Runtime::set_device(device.index());
+    try {
+      if (device.has_index() && Devices<Runtime>::count() > 0) Runtime::set_device(device.index());
+    } catch (const std::exception& error) {
+      TORCH_WARN("the device ", device, " cannot be made current: ", error.what());
+    }
   }
 
   c10::DeviceIndex deviceCount() const noexcept override { return Devices<Runtime>::count(); }
@@ -75,6 +82,9 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(const c10::DeviceIndex index) const {
     Devices<Runtime>::synchronize(index);
   }
+
+  /// Tensors have any dtype.
+  DeviceCapability getDeviceCapability(c10::Device) const { return {}; }
 
   bool isStreamCapturing(const c10::Stream&) const { return false; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <backendkit/allocator.h>
 #include <backendkit/device.h>
@@ -15,7 +16,7 @@ template <class Runtime>
 void resize_storage(c10::StorageImpl* storage, std::size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   const c10::DeviceIndex device = storage->device().index();
-  const c10::DeviceIndex before = Devices<Runtime>::exchange(device);
+  const c10::DeviceGuard guard(storage->device());
   c10::DataPtr fresh = Allocator<Runtime>::instance().allocate(bytes);
   const std::size_t kept = std::min(bytes, storage->nbytes());
   if (kept != 0) {
@@ -25,7 +26,6 @@ void resize_storage(c10::StorageImpl* storage, std::size_t bytes) {
   }
   storage->set_data_ptr_noswap(std::move(fresh));
   storage->set_nbytes(bytes);
-  Devices<Runtime>::set(before);
 }
 
 /// at::PrivateUse1HooksInterface and at::AcceleratorHooksInterface: what PyTorch's generic code

@@ -99,7 +99,11 @@ class PinnedAllocator final : public HostAllocatorBase {
     return record(context, stream.id(), stream.device_index());
   }
 
-  void empty_cache() { cache().empty_cache(); }
+  /// Does nothing in a child of a process that used the device: its blocks are the parent's.
+  void empty_cache() {
+    if (Devices<Runtime>::used() && !Devices<Runtime>::forked()) cache().empty_cache();
+  }
+
   HostStatistics get_stats() { return host_statistics(cache().statistics()); }
   void reset_accumulated_stats() { cache().reset_accumulated(); }
   void reset_peak_stats() { cache().reset_peak(); }

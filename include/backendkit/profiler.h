@@ -42,12 +42,11 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
   bool enabled() const override { return HasElapsedMs<Runtime>; }
 
   void onEachDevice(std::function<void(int)> visit) const override {
-    const c10::DeviceIndex before = Devices<Runtime>::current();
+    c10::OptionalDeviceGuard guard;
     for (c10::DeviceIndex index = 0; index < Devices<Runtime>::count(); ++index) {
-      Devices<Runtime>::set(index);
+      guard.reset_device(c10::Device(kDeviceType, index));
       visit(index);
     }
-    Devices<Runtime>::set(before);
   }
 
   void synchronize() const override {

@@ -120,6 +120,25 @@ in_a_child(use)
 
 
 @needs_fork
+def test_a_child_gives_nothing_of_its_parent_s_back(run):
+    assert run("""
+source, target = torch.ones(1 << 20, device=NAME), torch.ones(1 << 20, device=NAME)
+torch.empty(1 << 24, device=NAME)
+for _ in range(50):
+    target.copy_(source)
+def empty():
+    import signal
+    signal.alarm(60)
+    module.empty_cache()
+    for name in ("empty_cache", "empty_host_cache"):
+        getattr(getattr(torch, "accelerator", None), name, int)()
+    print("emptied")
+in_a_child(empty)
+print(target.sum().item() == 1 << 20)
+""") == ["emptied", "child 0", "True"]
+
+
+@needs_fork
 @pytest.mark.needs("events")
 def test_a_child_may_forget_the_parent_s_tensors(run):
     assert run("""

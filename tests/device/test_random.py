@@ -119,7 +119,7 @@ def test_what_is_no_state_is_refused(module, state, error):
     torch.manual_seed(3)
     with pytest.raises(error, match="RNG state|multiple of 4"):
         module.set_rng_state(state)
-    assert module.initial_seed() in (3, 0)
+    assert module.initial_seed() == 3
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,20 @@ def test_resized(storage, size):
     assert storage.tolist()[:kept] == before[:kept]
 
 
+@pytest.mark.needs("devices")
+def test_a_size_that_no_device_has_changes_nothing(module, name):
+    tensor = torch.arange(6.0, device=f"{name}:1")
+    for grow in (
+        lambda: tensor.untyped_storage().resize_(1 << 50),
+        lambda: tensor.resize_(1 << 48),
+        lambda: tensor.set_(tensor.untyped_storage(), 0, (1 << 48,)),
+    ):
+        with pytest.raises(torch.OutOfMemoryError):
+            grow()
+        assert module.current_device() == 0
+        assert tensor.cpu().tolist() == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_tensor_sees_a_resized_storage(device):
     tensor = torch.arange(4.0, device=device)
     tensor.untyped_storage().resize_(0)

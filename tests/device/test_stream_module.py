@@ -85,6 +85,17 @@ def test_events(module, device):
     assert tensor.cpu().sum() == 1000
 
 
+@pytest.mark.needs("devices", "streams")
+def test_a_stream_that_is_none_changes_nothing(module):
+    stream = torch.Stream(stream_id=999, device_index=1, device_type=20)
+    before = module.current_stream(1)
+    with pytest.raises(RuntimeError):
+        with module.stream(stream):
+            pass
+    assert module.current_device() == 0
+    assert module.current_stream(1) == before
+
+
 def test_what_cannot_be_is_said(module, name, beyond):
     with pytest.raises(NotImplementedError, match=f"an event of {name} cannot be shared"):
         module.Event(interprocess=True)

@@ -117,9 +117,9 @@ class StreamContext:
     def __enter__(self) -> Optional[torch.Stream]:
         if self.stream is not None:
             index = _device._index(self.stream.device)
+            number = _device._library().exchange_stream(index, self.stream.stream_id)
             guard = _device.device(index)
             guard.__enter__()
-            number = _device._library().exchange_stream(index, self.stream.stream_id)
             self._before.append((guard, index, number))
         return self.stream
 
