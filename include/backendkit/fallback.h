@@ -251,7 +251,7 @@ class Fallbacks {
     for (std::size_t i = first; i < stack.size(); ++i) {
       each_tensor(stack[i], [&](const at::Tensor& tensor) {
         const c10::Device one = tensor.device();
-        if (one.type() != kDeviceType) return;
+        if (one.is_cpu() || (is_copy && one.type() != kDeviceType)) return;
         TORCH_CHECK(is_copy || found.value_or(one) == one,
                     "Expected all tensors to be on the same device, but "
                     "found at least two devices, ",

@@ -6,6 +6,7 @@
 #define AT_PER_OPERATOR_HEADERS
 #endif
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
@@ -36,8 +37,8 @@ class TensorOperators {
                           std::optional<at::MemoryFormat> memory_format) {
     check_options(layout, pin_memory);
     const c10::DeviceGuard guard(place(device));
-    return at::detail::empty_generic(size, &Allocator<Runtime>::instance(), kKeys,
-                                     c10::dtype_or_default(dtype), memory_format);
+    return filled_if_asked(at::detail::empty_generic(size, &Allocator<Runtime>::instance(), kKeys,
+                                                     c10::dtype_or_default(dtype), memory_format));
   }
 
   static at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
@@ -47,14 +48,15 @@ class TensorOperators {
                                   std::optional<bool> pin_memory) {
     check_options(layout, pin_memory);
     const c10::DeviceGuard guard(place(device));
-    return at::detail::empty_strided_generic(size, stride, &Allocator<Runtime>::instance(), kKeys,
-                                             c10::dtype_or_default(dtype));
+    return filled_if_asked(at::detail::empty_strided_generic(
+        size, stride, &Allocator<Runtime>::instance(), kKeys, c10::dtype_or_default(dtype)));
   }
 
   /// Keeps what the tensor holds when it grows, as on the CPU.
   static const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size,
                                   std::optional<at::MemoryFormat> memory_format) {
     at::TensorImpl* tensor = self.unsafeGetTensorImpl();
+    const std::size_t before = tensor->unsafe_storage().nbytes();
     if (tensor->sizes() != size) {
       if (c10::multiply_integers(size) != 0) {
         grow(tensor, at::detail::computeStorageNbytesContiguous(
@@ -68,6 +70,9 @@ class TensorOperators {
                   *memory_format);
       tensor->empty_tensor_restride(*memory_format);
     }
+    if (fills_new_memory()) {
+      at::native::fill_resize_deterministic_(self, static_cast<std::int64_t>(before));
+    }
     return self;
   }
 
@@ -75,17 +80,19 @@ class TensorOperators {
                                  c10::IntArrayRef size, c10::IntArrayRef stride) {
     at::native::checkSetStorage(self, std::move(storage), offset, size, stride);
     at::TensorImpl* tensor = self.unsafeGetTensorImpl();
+    if (c10::multiply_integers(size) != 0) {
+      const std::size_t item = tensor->dtype().itemsize();
+      const auto first = static_cast<std::size_t>(offset);
+      grow(tensor, stride.data() == nullptr
+                       ? at::detail::computeStorageNbytesContiguous(size, item, first)
+                       : at::detail::computeStorageNbytes(size, stride, item, first));
+    }
     if (stride.data() == nullptr) {
       tensor->set_sizes_contiguous(size);
     } else {
       tensor->set_sizes_and_strides(size, stride);
     }
     tensor->set_storage_offset(offset);
-    if (self.numel() != 0) {
-      grow(tensor, at::detail::computeStorageNbytes(self.sizes(), self.strides(),
-                                                    tensor->dtype().itemsize(),
-                                                    static_cast<std::size_t>(offset)));
-    }
     return self;
   }
 
@@ -121,14 +128,15 @@ class TensorOperators {
     return Copier<Runtime>::copy(self, dst, false);
   }
 
-  /// PyTorch would make the result of a non-blocking copy to the CPU in pinned memory, which this
-  /// backend does not have; such a copy is done when it returns.
+  /// PyTorch makes the result of a non-blocking copy to the CPU in pinned memory. With a Runtime
+  /// that has none, such a copy is done when it returns.
   static at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                             std::optional<at::Layout> layout, std::optional<at::Device> device,
                             std::optional<bool> pin_memory, bool non_blocking,
                             std::optional<at::MemoryFormat> memory_format) {
     const bool to_host = device.has_value() && device->is_cpu();
-    return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking && !to_host,
+    return at::native::_to_copy(self, dtype, layout, device, pin_memory,
+                                non_blocking && (HasPinnedMemory<Runtime> || !to_host),
                                 memory_format);
   }
 
@@ -187,6 +195,17 @@ class TensorOperators {
     TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided,
                 "only strided tensors can be made on ", c10::DeviceTypeName(kDeviceType, true));
     TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
+  }
+
+  /// As torch.utils.deterministic.fill_uninitialized_memory says.
+  static bool fills_new_memory() {
+    const at::Context& context = at::globalContext();
+    return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
+  }
+
+  static at::Tensor filled_if_asked(at::Tensor made) {
+    if (fills_new_memory()) at::native::fill_empty_deterministic_(made);
+    return made;
   }
 
   /// Makes a tensor's storage at least so large.

@@ -12,6 +12,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/Generator.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/version.h>
 
 #if __has_include(<ATen/core/GeneratorForPrivateuseone.h>)
@@ -122,6 +123,13 @@ inline HostStatistics host_statistics(const MemoryStatistics& ours) {
 
 inline void register_host_allocator(HostAllocatorBase*, c10::DeviceType) {}
 
+#endif
+
+#if BACKENDKIT_TORCH_AT_LEAST(2, 10)
+/// What torch.accelerator.get_device_capability tells of a device: unless changed, all dtypes.
+using DeviceCapability = c10::DeviceCapability;
+#else
+struct DeviceCapability {};
 #endif
 
 /// Whether PyTorch checks the parts of a sparse tensor on any device, and not on its own alone.

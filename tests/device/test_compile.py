@@ -366,6 +366,13 @@ class TestOneGraph:
         module.set_device(1)
         assert compiled(x).cpu().tolist() == [1, 1]
 
+    @pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch: 2.5 calls no function under guards")
+    def test_what_there_is(self, device, module, backend):
+        def function(x):
+            return x + module.device_count() if module.is_available() else x
+
+        check(function, torch.zeros(2, device=device), backend=backend)
+
     @pytest.mark.needs("devices")
     def test_device_context(self, name, device, module, backend):
         """Breaks the graph: AOT autograd would forget that the device was another one."""
@@ -469,7 +476,11 @@ class TestLimits:
             with torch.device(name):
                 return torch.ones(4) + x
 
-        breaks(function, torch.zeros(4, device=device))
+        x = torch.zeros(4, device=device)
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.compile(function, backend="eager", fullgraph=True)(x)
+        torch._dynamo.reset()
+        breaks(function, x)
 
     def test_a_default_device_around_it(self, name, device):
         with torch.device(name):

@@ -279,3 +279,12 @@ def test_the_host_s_addresses_are_not_the_device_s(device):
     assert tensor[1:].data_ptr() == tensor.data_ptr() + 4
     with pytest.raises(TypeError, match="[Cc]an't convert"):
         tensor.numpy()
+
+
+@pytest.mark.skipif(
+    not hasattr(getattr(torch, "accelerator", None), "get_device_capability"),
+    reason="torch.accelerator has no get_device_capability in this release",
+)
+def test_tensors_have_any_dtype(device):
+    dtypes = torch.accelerator.get_device_capability(device)["supported_dtypes"]
+    assert {torch.float32, torch.bfloat16, torch.int64, torch.complex64, torch.bool} <= dtypes

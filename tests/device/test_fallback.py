@@ -242,8 +242,10 @@ def test_convolution_and_its_second_derivative(device, dimensions, transposed):
     torch.testing.assert_close(results[1], results[0], rtol=1e-3, atol=1e-3)
 
 
-def test_a_copy_to_the_cpu_that_does_not_block(device):
-    assert torch.ones(2, device=device).to("cpu", non_blocking=True).tolist() == [1.0, 1.0]
+def test_a_copy_to_the_cpu_that_does_not_block(device, module):
+    copied = torch.ones(2, device=device).to("cpu", non_blocking=True)
+    module.synchronize(device)
+    assert copied.tolist() == [1.0, 1.0]
 
 
 def test_memory_of_the_cpu_is_the_cpu_s(device):

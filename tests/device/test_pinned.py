@@ -13,6 +13,8 @@ pytestmark = [
     pytest.mark.needs("pinned_memory"),
 ]
 
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
 devices = pytest.mark.needs("devices")
 
 
@@ -44,6 +46,14 @@ def test_pin_memory(pin, is_pinned):
     assert pin(torch.empty(0)).numel() == 0
 
 
+def test_the_device_need_not_be_named(module):
+    module.init()
+    assert torch.ones(3).pin_memory().is_pinned()
+    assert torch.empty(3, pin_memory=True).is_pinned()
+    assert torch.zeros(2, 2, pin_memory=True).tolist() == [[0, 0], [0, 0]]
+    assert not torch.ones(3).is_pinned()
+
+
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.bfloat16, torch.complex64])
 def test_any_dtype_is_pinned(pin, is_pinned, dtype):
     tensor = torch.arange(10).to(dtype)
@@ -72,6 +82,18 @@ def test_the_host_does_not_wait(device, streams, work, pin, kind):
         host.copy_(target, non_blocking=True)
         assert not stream.query()
         stream.synchronize()
+        assert torch.equal(host, values())
+
+
+def test_the_host_does_not_wait_for_a_new_tensor_of_its_own(device, streams, work, is_pinned):
+    """As with CUDA, its numbers are there once the stream's work is done."""
+    with on(streams[0]):
+        source = values().to(device)
+        work(streams[0])
+        host = source.to("cpu", non_blocking=True)
+        assert not streams[0].query()
+        assert is_pinned(host)
+        streams[0].synchronize()
         assert torch.equal(host, values())
 
 
@@ -124,18 +146,30 @@ def test_a_pipeline_of_copies(device, streams, pin, step):
         assert [one.unique().tolist() for one in results] == [[float(i)] for i in range(30)]
 
 
-def test_other_layouts_are_copied_right(device, pin):
+def test_other_layouts_are_copied_right(device, module, pin):
     for source in (pin(values()).view(10, 100).t(), pin(values())[::3], pin(values()).double()):
         there = source.to(device, non_blocking=True)
         assert torch.equal(there.cpu(), source)
-        assert torch.equal(there.to("cpu", non_blocking=True), source)
+        back = there.to("cpu", non_blocking=True)
+        module.synchronize(device)
+        assert torch.equal(back, source)
 
 
-def test_data_loader(device, name, is_pinned):
+needs_accelerator = pytest.mark.skipif(
+    RELEASE < (2, 7), reason="PyTorch: a DataLoader pins for CUDA alone unless told the device"
+)
+
+
+@pytest.mark.parametrize(
+    "told", [pytest.param(False, marks=needs_accelerator, id="accelerator"), True]
+)
+def test_data_loader(device, name, is_pinned, told):
     data = TensorDataset(torch.arange(64.0).view(32, 2), torch.arange(32))
     options = {"batch_size": 8, "pin_memory": True, "num_workers": 2}
+    if told:
+        options["pin_memory_device"] = name
     seen = []
-    for inputs, labels in DataLoader(data, pin_memory_device=name, **options):
+    for inputs, labels in DataLoader(data, **options):
         assert is_pinned(inputs) and is_pinned(labels)
         there = inputs.to(device, non_blocking=True) + 1
         seen += (there.cpu() - 1).flatten().tolist()

@@ -16,6 +16,11 @@ def last_device(tensor):
     return getattr(torch, tensor.device.type).device_count() - 1
 
 
+def waited_for(copied, device):
+    getattr(torch, device.type).synchronize(device)
+    return copied
+
+
 def test_a_copy_within_the_device_does_not_wait(device, streams, work):
     with on(streams[0]):
         source, target = values().to(device), torch.zeros(1000, device=device)
@@ -42,7 +47,7 @@ def test_memory_of_the_host_may_change_after_a_copy(device, streams, work, kind,
     [
         lambda tensor: tensor.cpu(),
         lambda tensor: torch.empty(1000).copy_(tensor),
-        lambda tensor: tensor.to("cpu", non_blocking=True),
+        lambda tensor: waited_for(tensor.to("cpu", non_blocking=True), tensor.device),
         lambda tensor: tensor.double().cpu().float(),
         lambda tensor: tensor.view(10, 100).t().contiguous().cpu().t().reshape(-1),
         lambda tensor: torch.tensor([tensor[i].item() for i in range(1000)]),

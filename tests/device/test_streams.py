@@ -247,6 +247,15 @@ def test_events_order_streams(device, name, streams, way):
 
 
 @events
+def test_a_blocking_event_is_waited_for(device, name, streams, work):
+    event = torch.Event(device=name, blocking=True)
+    work(streams[0])
+    event.record(streams[0])
+    event.synchronize()
+    assert event.query() and streams[0].query()
+
+
+@events
 def test_a_stream_of_another_device_waits(device, other, streams, work):
     there = torch.Stream(device=other)
     work(streams[0])

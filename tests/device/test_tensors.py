@@ -198,3 +198,24 @@ def test_a_tensor_can_be_recorded_on_the_default_stream(device, stream):
     tensor = torch.ones(2, device=device)
     tensor.record_stream(stream)
     assert tensor.cpu().tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.int32])
+def test_new_memory_is_filled_where_results_must_be_deterministic(device, dtype):
+    def make(place):
+        return [
+            torch.empty(100, dtype=dtype, device=place),
+            torch.empty_strided((2, 3), (1, 2), dtype=dtype, device=place),
+            torch.zeros(4, dtype=dtype, device=place).resize_(100),
+        ]
+
+    del make(device)[:]
+    torch.use_deterministic_algorithms(True)
+    try:
+        made, wanted = make(device), make("cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for one, other in zip(made, wanted):
+        assert one.stride() == other.stride()
+        bits = [each.contiguous().view(torch.uint8) for each in (one.cpu(), other)]
+        assert torch.equal(*bits)
