@@ -6,6 +6,7 @@ Every figure is a median of whole processes, taken in turns where two things are
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import statistics
@@ -223,11 +224,11 @@ def bench_fallback(work: Path) -> None:
     table("Fallback to the CPU, 64 MB of float32", rows)
 
 
-def bench_endurance(work: Path) -> None:
-    """200,000 steps, which take long; only when it is asked for."""
+def bench_endurance(work: Path, steps: int) -> None:
+    """Many steps, which take long; only when it is asked for."""
     script = Path(__file__).with_name("endurance.py")
-    python = os.environ["BACKENDKIT_TEST_PYTHON"]
-    if subprocess.run([python, script], cwd=work, check=False).returncode:
+    command = [os.environ["BACKENDKIT_TEST_PYTHON"], script, f"--steps={steps}"]
+    if subprocess.run(command, cwd=work, check=False).returncode:
         sys.exit(1)
 
 
@@ -241,9 +242,13 @@ def main() -> None:
         "operators": lambda work: bench_operators(work, table),
         "allocator": lambda work: bench_allocator(work, table),
         "copies": lambda work: bench_copies(work, table),
-        "endurance": bench_endurance,
+        "endurance": lambda work: bench_endurance(work, options.steps),
     }
-    chosen = sys.argv[1:] or [part for part in parts if part != "endurance"]
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}")
+    parser.add_argument("--steps", type=int, default=200_000, help="of endurance")
+    options = parser.parse_args()
+    chosen = options.parts or [part for part in parts if part != "endurance"]
     for name in chosen:
         if name not in parts:
             sys.exit(f"error: unknown part `{name}`\nnote: the parts are {', '.join(parts)}")

@@ -12,6 +12,16 @@ from scale import run
 
 HERE = Path(__file__).resolve().parent
 RUNS = 5
+NEW_TENSORS = """
+import time, torch
+def seconds(place):
+    begun = time.perf_counter()
+    for _ in range(100_000):
+        torch.empty(1000, device=place)
+    return (time.perf_counter() - begun) / 100_000
+seconds("foo"), seconds("cpu")
+print(seconds("foo"), seconds("cpu"))
+"""
 Table = Callable[[str, list[tuple[str, str, str]]], None]
 
 
@@ -35,6 +45,10 @@ def bench_allocator(work: Path, table: Table) -> None:
         ("ratio, a hit and an allocate", f"{allocate / hit:.0f} x", "goal: at least 20"),
     ]
     python = os.environ["BACKENDKIT_TEST_PYTHON"]
+    runs = [[float(word) for word in run(python, "-c", NEW_TENSORS).split()] for _ in range(RUNS)]
+    for place, taken in zip(("the device", "the CPU"), zip(*runs)):
+        row = f"torch.empty(1000) on {place}, used again each time"
+        rows.append((row, f"{statistics.median(taken) * 1e9:.0f} ns", remark))
     for kind in ("fixed", "varying"):
         trace = source.parent / f"{kind}.txt"
         trace.write_text(run(python, "-W", "ignore", HERE / "trace.py", kind))

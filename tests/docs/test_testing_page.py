@@ -100,6 +100,7 @@ def test_all_device_tests_are_there(tmp_path: Path) -> None:
     (count,) = re.findall(r"^(\d+) tests collected", told, re.M)
     (most,) = re.findall(r"more than ([\d,]+), of tensors", TEXT)
     assert int(count) > int(most.replace(",", "")) >= 400
+    assert f"more than {most} tests of a device" in (ROOT / "README.md").read_text()
 
 
 def test_a_device_that_is_not_there(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_minimal_passes_the_device_tests_that_its_runtime_can(
     command = ["-m", "backendkit.device_tests", "--device", "foo", "-q", "-rs"]
     text = run(environment.python, *command, cwd=tmp_path).stdout
     passed, skipped = re.search(r"^(\d+) passed, (\d+) skipped", text, re.M).groups()
-    assert int(passed) > 1000
+    assert int(passed) > 900
     reasons = re.findall(r"^SKIPPED \[(\d+)\] \S+ (.*)", text, re.M)
     # The runtime lacks it, or an older release of PyTorch does; the matrix has no `transformers`.
     causes = ("does not implement", "PyTorch", "in this release", "transformers")
