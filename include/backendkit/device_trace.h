@@ -196,8 +196,7 @@ class DeviceTracer final : public libkineto::IActivityProfiler {
     if constexpr (HasElapsedMs<Runtime>) {
       return std::make_unique<DeviceTrace<Runtime>>();
     } else {
-      TORCH_WARN_ONCE("torch.profiler shows no times of ", c10::DeviceTypeName(kDeviceType, true),
-                      ": its Runtime does not implement `", lacking_for_times<Runtime>(), "`");
+      warn_of_no_times<Runtime>();
       return nullptr;
     }
   }

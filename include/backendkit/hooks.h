@@ -72,11 +72,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   }
 
   c10::Allocator* getPinnedMemoryAllocator() const override {
-    if constexpr (HasPinnedMemory<Runtime>) {
-      return &PinnedAllocator<Runtime>::instance();
-    } else {
-      missing("pinned memory", "allocate_host");
-    }
+    if constexpr (!HasPinnedMemory<Runtime>) missing("pinned memory", "allocate_host");
+    return &host_allocator<Runtime>();
   }
 
   /// Of memory of the allocator; PyTorch asks it for tensors over memory that it is given.

@@ -134,4 +134,33 @@ class PinnedAllocator final : public HostAllocatorBase {
   }
 };
 
+/// at::HostAllocator of a Runtime without pinned memory: it has none to give, and keeps none.
+/// PyTorch asks for it without asking whether there is one.
+class NoPinnedMemory final : public HostAllocatorBase {
+ public:
+  c10::DataPtr allocate(std::size_t) override { missing("pinned memory", "allocate_host"); }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+
+  void copy_data(void* dst, const void* src, std::size_t bytes) const override {
+    default_copy_data(dst, src, bytes);
+  }
+
+  bool record_event(void*, void*, c10::Stream) { return false; }
+  void empty_cache() {}
+  HostStatistics get_stats() { return {}; }
+  void reset_accumulated_stats() {}
+  void reset_peak_stats() {}
+};
+
+/// PyTorch's allocator of pinned memory for a Runtime; it stays to the end of the process.
+template <class Runtime>
+HostAllocatorBase& host_allocator() {
+  if constexpr (HasPinnedMemory<Runtime>) {
+    return PinnedAllocator<Runtime>::instance();
+  } else {
+    static auto* const none = new NoPinnedMemory;
+    return *none;
+  }
+}
+
 }  // namespace backendkit

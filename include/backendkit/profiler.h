@@ -18,11 +18,17 @@ namespace backendkit {
 template <class Runtime>
 class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
  public:
+  /// Where the Runtime has no times, torch.profiler, which asks for nothing else, gets no event and
+  /// shows none; the autograd profiler gets an error.
   void record(c10::DeviceIndex* device, torch::profiler::impl::ProfilerVoidEventStub* event,
               std::int64_t* cpu_ns) const override {
     const c10::DeviceIndex current = Devices<Runtime>::current();
     if (device != nullptr) *device = current;
-    *event = std::make_shared<TimedEvent<Runtime>>(current);
+    if (HasElapsedMs<Runtime> || cpu_ns != nullptr) {
+      *event = std::make_shared<TimedEvent<Runtime>>(current);
+    } else {
+      warn_of_no_times<Runtime>();
+    }
     if (cpu_ns != nullptr) *cpu_ns = c10::getTime();
   }
 

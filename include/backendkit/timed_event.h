@@ -15,6 +15,12 @@ constexpr const char* lacking_for_times() {
   return HasEvents<Runtime> ? "elapsed_ms" : "create_event";
 }
 
+template <class Runtime>
+void warn_of_no_times() {
+  TORCH_WARN_ONCE("torch.profiler shows no times of ", c10::DeviceTypeName(kDeviceType, true),
+                  ": its Runtime does not implement `", lacking_for_times<Runtime>(), "`");
+}
+
 /// A point in the work of the current stream of a device, whose time can be taken. Raises
 /// NotImplementedError where the Runtime has no events with time.
 template <class Runtime>

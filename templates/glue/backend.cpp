@@ -18,10 +18,8 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, backendkit::DeviceGuard<Runtime>);
   static backendkit::Hooks<Runtime> hooks;
   c10::SetAllocator(backendkit::kDeviceType, &backendkit::Allocator<Runtime>::instance());
   at::RegisterPrivateUse1HooksInterface(&hooks);
-  if constexpr (backendkit::HasPinnedMemory<Runtime>) {
-    backendkit::register_host_allocator(&backendkit::PinnedAllocator<Runtime>::instance(),
-                                        backendkit::kDeviceType);
-  }
+  backendkit::register_host_allocator(&backendkit::host_allocator<Runtime>(),
+                                      backendkit::kDeviceType);
   backendkit::register_generator_maker(&backendkit::make_generator<Runtime>);
   return true;
 }();

@@ -176,6 +176,17 @@ def test_a_result_that_finds_no_memory_leaves_its_tensor_alone(module, device):
     assert out.shape == (0,) and out.cpu().tolist() == []
 
 
+@pytest.mark.skipif(
+    not hasattr(getattr(torch, "accelerator", None), "empty_host_cache"),
+    reason="torch.accelerator has no empty_host_cache in this release",
+)
+def test_the_host_s_cache_is_emptied_whether_there_is_one_or_not(device):
+    tensor = torch.ones(3, device=device)
+    torch.accelerator.empty_host_cache()
+    torch.accelerator.empty_cache()
+    assert tensor.cpu().tolist() == [1, 1, 1]
+
+
 def test_after_out_of_memory_work_goes_on(module, device):
     tensor = torch.arange(1000.0, device=device)
     for _ in range(3):
