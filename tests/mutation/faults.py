@@ -41,6 +41,20 @@ SYNCHRONIZATION = [
         ("test_stream_memory.py::test_memory_of_the_host_may_change_after_a_copy[other-False]",),
     ),
     Fault(
+        "a new tensor of the host is waited for",
+        "include/backendkit/tensors.h",
+        "(HasPinnedMemory<Runtime> || !to_host)",
+        "!to_host",
+        ("test_pinned.py::test_the_host_does_not_wait_for_a_new_tensor_of_its_own",),
+    ),
+    Fault(
+        "what other streams write between a tensor's elements is lost",
+        "include/backendkit/strided.h",
+        "Devices<Runtime>::synchronize(device);",
+        "static_cast<void>(device);",
+        ("test_copies.py::test_what_another_stream_writes_between_is_kept[copy_-many]",),
+    ),
+    Fault(
         "copies go on the default stream",
         "include/backendkit/transfers.h",
         "current_stream<Runtime>(device)",
