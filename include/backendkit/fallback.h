@@ -200,13 +200,12 @@ class Fallbacks {
            !name.ends_with("_backward");
   }
 
-  /// What an out= argument holds matters only in the gaps between its elements.
+  /// What an out= argument holds does not matter.
   static Use use_of(const c10::OperatorHandle& op, const c10::Argument& argument,
                     const at::Tensor& tensor) {
     const bool written = is_written(op, argument);
     const bool is_out = written && argument.is_out();
-    const bool dense = tensor.layout() == at::kStrided && tensor.is_non_overlapping_and_dense();
-    return {!(is_out && dense), written};
+    return {!is_out || tensor.layout() != at::kStrided, written};
   }
 
   template <class Visit>

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <utility>
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
@@ -32,10 +34,7 @@ class Runs {
       return;
     }
     for (std::int64_t i = 0; i < tensor.dim(); ++i) {
-      if (tensor.size(i) == 1) continue;
-      if (tensor.stride(i) == 0) {
-        repeated_ = true;
-      } else {
+      if (tensor.size(i) > 1 && tensor.stride(i) > 0) {
         outer_.emplace_back(tensor.stride(i) * length_, tensor.size(i));
       }
     }
@@ -48,9 +47,8 @@ class Runs {
     for (const auto& [stride, size] : outer_) count_ *= size;
   }
 
-  /// Whether a copy of each is at most about as dear as one of the tensor with its gaps, or that
-  /// cannot be, since elements are in one place.
-  bool few() const { return count_ <= 256 || length_ >= 1 << 16 || repeated_; }
+  /// Whether a copy of each is at most about as dear as one of the tensor with its gaps.
+  bool few() const { return count_ <= 256 || length_ >= 1 << 16; }
 
   /// Calls `visit(begin, end)` for each, in bytes from the tensor's first element.
   template <class Visit>
@@ -71,21 +69,21 @@ class Runs {
  private:
   std::int64_t length_;
   std::int64_t count_ = 1;
-  bool repeated_ = false;
   c10::SmallVector<std::pair<std::int64_t, std::int64_t>, 6> outer_;  ///< stride in bytes, size
 };
 
 /// Writes the elements of a strided tensor of the host to memory of the device, at `first` and on
 /// the same strides. What lies between them is others' and stays as it is: where there are more
-/// runs than can be copied one by one, the gaps are read and written back, one thread at a time and
-/// when no work of the device is under way. Done when it returns; returns the bytes copied.
+/// runs than can be copied one by one, the gaps are read and written back while no copy is under
+/// way or begins; only kernels that another thread begins meanwhile are not seen. Done when it
+/// returns; returns the bytes copied.
 template <class Runtime>
 std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tensor& host) {
   auto* const there = static_cast<char*>(first);
   const auto* const here = static_cast<const char*>(host.const_data_ptr());
-  std::size_t copied = 0;
   const Runs runs(host);
   if (runs.few()) {
+    std::size_t copied = 0;
     Transfers<Runtime> transfers;
     runs.each([&](std::size_t begin, std::size_t end) {
       transfers.begin(there + begin, here + begin, end - begin, CopyKind::kHostToDevice, device);
@@ -94,23 +92,22 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
     transfers.finish();
     return copied;
   }
-  at::Tensor whole =
-      at::detail::empty_strided_cpu(host.sizes(), host.strides(), host.scalar_type());
-  whole._set_conj(host.is_conj());
-  whole._set_neg(host.is_neg());
+  const std::size_t bytes = span_of(host);
+  const auto whole = std::make_unique<char[]>(bytes);
+  const c10::DeviceGuard guard(c10::Device(kDeviceType, device));
   const auto copy = [&](void* dst, const void* src, CopyKind kind) {
-    Transfers<Runtime> transfers;
-    transfers.begin(dst, src, span_of(host), kind, device);
-    transfers.finish();
-    copied += span_of(host);
+    Runtime::copy(dst, src, bytes, kind, current_stream<Runtime>(device));
+    Streams<Runtime>::synchronize_current(device);
   };
-  static auto* const mutex = new std::mutex;
-  const std::lock_guard<std::mutex> lock(*mutex);
+  Devices<Runtime>::synchronize(device);  // also before the lock, which is held for a shorter time
+  const std::lock_guard<std::shared_mutex> lock(writes_to(device));
   Devices<Runtime>::synchronize(device);
-  copy(whole.mutable_data_ptr(), first, CopyKind::kDeviceToHost);
-  whole.copy_(host);
-  copy(first, whole.const_data_ptr(), CopyKind::kHostToDevice);
-  return copied;
+  copy(whole.get(), first, CopyKind::kDeviceToHost);
+  runs.each([&](std::size_t begin, std::size_t end) {
+    std::memcpy(whole.get() + begin, here + begin, end - begin);
+  });
+  copy(first, whole.get(), CopyKind::kHostToDevice);
+  return 2 * bytes;
 }
 
 }  // namespace backendkit

@@ -20,6 +20,8 @@
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/util/ScopeExit.h>
+
 #include <backendkit/copy.h>
 #include <backendkit/hooks.h>
 #include <backendkit/registrar.h>
@@ -71,6 +73,7 @@ class TensorOperators {
       tensor->empty_tensor_restride(*memory_format);
     }
     if (fills_new_memory()) {
+      const auto done = begin_filling();
       at::native::fill_resize_deterministic_(self, static_cast<std::int64_t>(before));
     }
     return self;
@@ -78,8 +81,11 @@ class TensorOperators {
 
   static at::Tensor& set_storage(at::Tensor& self, at::Storage storage, std::int64_t offset,
                                  c10::IntArrayRef size, c10::IntArrayRef stride) {
-    at::native::checkSetStorage(self, std::move(storage), offset, size, stride);
     at::TensorImpl* tensor = self.unsafeGetTensorImpl();
+    auto restore = c10::make_scope_exit([tensor, before = self.storage()] {
+      tensor->set_storage_keep_dtype(before);  // a tensor whose storage cannot grow stays as it is
+    });
+    at::native::checkSetStorage(self, std::move(storage), offset, size, stride);
     if (c10::multiply_integers(size) != 0) {
       const std::size_t item = tensor->dtype().itemsize();
       const auto first = static_cast<std::size_t>(offset);
@@ -87,6 +93,7 @@ class TensorOperators {
                        ? at::detail::computeStorageNbytesContiguous(size, item, first)
                        : at::detail::computeStorageNbytes(size, stride, item, first));
     }
+    restore.release();
     if (stride.data() == nullptr) {
       tensor->set_sizes_contiguous(size);
     } else {
@@ -197,16 +204,29 @@ class TensorOperators {
     TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
   }
 
-  /// As torch.utils.deterministic.fill_uninitialized_memory says.
+  /// As torch.utils.deterministic.fill_uninitialized_memory says; not for what a kernel makes to
+  /// fill another tensor.
   static bool fills_new_memory() {
     const at::Context& context = at::globalContext();
-    return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
+    return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory() &&
+           !filling_;
+  }
+
+  /// Fills nothing that is made until the value returned goes.
+  static auto begin_filling() {
+    filling_ = true;
+    return c10::make_scope_exit([] { filling_ = false; });
   }
 
   static at::Tensor filled_if_asked(at::Tensor made) {
-    if (fills_new_memory()) at::native::fill_empty_deterministic_(made);
+    if (fills_new_memory()) {
+      const auto done = begin_filling();
+      at::native::fill_empty_deterministic_(made);
+    }
     return made;
   }
+
+  inline static thread_local bool filling_ = false;
 
   /// Makes a tensor's storage at least so large.
   static void grow(at::TensorImpl* tensor, std::size_t bytes) {

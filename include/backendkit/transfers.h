@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <exception>
+#include <limits>
+#include <mutex>
+#include <shared_mutex>
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/ScopeExit.h>
@@ -12,6 +16,14 @@
 #include <backendkit/stream.h>
 
 namespace backendkit {
+
+/// Who begins copies to memory of a device holds it shared; alone who writes back what others may
+/// write, see strided.h.
+inline std::shared_mutex& writes_to(c10::DeviceIndex device) {
+  constexpr std::size_t kDevices = std::numeric_limits<c10::DeviceIndex>::max() + 1;
+  static auto* const all = new std::array<std::shared_mutex, kDevices>;
+  return (*all)[static_cast<std::size_t>(device)];
+}
 
 /// Copies of bytes on the current streams of devices. Those that the host takes part in are waited
 /// for at the latest when this object goes: its memory must be there as long.
@@ -43,6 +55,8 @@ class Transfers {
     if constexpr (HasStreams<Runtime>) {
       if (wait && kind != CopyKind::kDeviceToDevice) note(device);
     }
+    std::shared_lock<std::shared_mutex> lock(writes_to(device), std::defer_lock);
+    if (kind != CopyKind::kDeviceToHost) lock.lock();
     Runtime::copy(dst, src, bytes, kind, stream);
   }
 
@@ -55,6 +69,7 @@ class Transfers {
     const c10::DeviceGuard guard(c10::Device(kDeviceType, from));
     Devices<Runtime>::use();
     let_wait(from, to);
+    const std::shared_lock<std::shared_mutex> lock(writes_to(to));
     Runtime::copy_peer(dst, to, src, from, bytes, current_stream<Runtime>(from));
     let_wait(to, from);
   }

@@ -229,6 +229,30 @@ def test_threads_may_write_beside_each_other(device, write, rows):
     assert target.unique().tolist() == [10]
 
 
+def test_threads_that_write_few_and_many_elements(device):
+    target, ones = torch.zeros(3000, 4, device=device), torch.ones(3000)
+
+    def work(number):
+        if number == 0:
+            for _ in range(50):
+                target[:, 0].copy_(ones)
+        else:
+            for row in range(100):
+                target[row, number].fill_(1)
+
+    in_threads(work, 4)
+    assert target[:100].unique().tolist() == [1]
+
+
+@pytest.mark.parametrize("rows", [40, 1000])
+def test_quantized_tensors_with_gaps(device, rows):
+    made = torch.quantize_per_tensor(torch.rand(rows, 4) - 0.5, 0.1, 0, torch.qint8)
+    there = made.to(device)
+    torch.relu_(there[:, 1])
+    torch.relu_(made[:, 1])
+    assert torch.equal(there.cpu().int_repr(), made.int_repr())
+
+
 @pytest.mark.needs("streams")
 @pytest.mark.parametrize("view", [lambda t: t[::2], lambda t: t[::2, ::2]], ids=["few", "many"])
 @pytest.mark.parametrize("write", WRITES)

@@ -139,6 +139,32 @@ print(target.sum().item() == 1 << 20)
 
 
 @needs_fork
+def test_a_child_is_refused_while_another_thread_writes(run, name):
+    lines = run("""
+import threading
+target, ones = torch.zeros(3000, 4, device=NAME), torch.ones(3000)
+working = True
+def write():
+    while working:
+        target[:, 0].copy_(ones)
+thread = threading.Thread(target=write)
+thread.start()
+def use():
+    import signal
+    signal.alarm(60)
+    try:
+        target[:, 1].copy_(ones)
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
+for _ in range(5):
+    in_a_child(use)
+working = False
+thread.join()
+""")
+    assert lines == [refusal(name), "child 0"] * 5
+
+
+@needs_fork
 @pytest.mark.needs("events")
 def test_a_child_may_forget_the_parent_s_tensors(run):
     assert run("""

@@ -120,6 +120,7 @@ def test_a_size_that_no_device_has_changes_nothing(module, name):
         lambda: tensor.untyped_storage().resize_(1 << 50),
         lambda: tensor.resize_(1 << 48),
         lambda: tensor.set_(tensor.untyped_storage(), 0, (1 << 48,)),
+        lambda: tensor.set_(torch.empty(0, device=tensor.device).untyped_storage(), 0, (1 << 48,)),
     ):
         with pytest.raises(torch.OutOfMemoryError):
             grow()

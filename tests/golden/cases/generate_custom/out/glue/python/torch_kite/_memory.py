@@ -37,8 +37,8 @@ _Rows = Iterator[tuple[int, ...]]
 
 
 def empty_cache() -> None:
-    """Gives memory that no tensor has back to the driver. Does nothing before the device is used."""
-    if _device.is_initialized():
+    """Gives memory that no tensor has back to the driver. Does nothing where there is no device."""
+    if _device.is_available():
         _device._library().empty_cache()
 
 
