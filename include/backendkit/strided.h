@@ -82,6 +82,16 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
   auto* const there = static_cast<char*>(first);
   const auto* const here = static_cast<const char*>(host.const_data_ptr());
   const Runs runs(host);
+  Devices<Runtime>::use();
+  if constexpr (host_accessible<Runtime>()) {
+    std::size_t copied = 0;
+    Streams<Runtime>::synchronize_current(device);
+    runs.each([&](std::size_t begin, std::size_t end) {
+      std::memcpy(there + begin, here + begin, end - begin);
+      copied += end - begin;
+    });
+    return copied;
+  }
   if (runs.few()) {
     std::size_t copied = 0;
     Transfers<Runtime> transfers;
