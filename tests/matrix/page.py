@@ -113,8 +113,8 @@ end of this page says otherwise:
 
 All suites without a failure: {whole}. Those that ran, without a failure: {partly}.
 
-*build* is the time that `pip wheel` takes for the starter project, from nothing, beside whatever
-else the machine does.
+*build* is the time that `pip wheel` takes for the starter project, beside whatever else the machine
+does; where ccache had seen the same sources it is a few seconds.
 
 {suites}
 
