@@ -166,7 +166,7 @@ class Allocator final : public DeviceAllocatorBase {
 
   // c10::DeviceAllocator
 
-  bool initialized() { return Devices<Runtime>::used() && !Devices<Runtime>::forked(); }
+  bool initialized() { return Devices<Runtime>::in_use(); }
 
   /// Does nothing in a child of a process that used the device: its blocks are the parent's.
   void emptyCache(MempoolId = {0, 0}) {

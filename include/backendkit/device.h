@@ -109,6 +109,11 @@ class Devices {
     return forked_;
   }
 
+  /// Whether this process itself uses the device.
+  static bool in_use() {
+    return used() && !forked();
+  }
+
  private:
   inline static std::atomic<bool> used_{false};
   inline static std::atomic<bool> forked_{false};

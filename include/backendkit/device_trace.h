@@ -115,7 +115,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
   /// Null while nothing is recorded, and where the device was not used yet: the profiler is not
   /// what makes a process use it.
   Time event() {
-    if (!Devices<Runtime>::used() || Devices<Runtime>::forked()) return nullptr;
+    if (!Devices<Runtime>::in_use()) return nullptr;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!recording_) return nullptr;
     try {

@@ -68,8 +68,7 @@ class Generator final : public c10::GeneratorImpl {
     std::uint64_t words[2];
     std::memcpy(words, state.data(), kStateBytes);
     check_offset(words[1]);  // a state that is refused changes nothing
-    set_current_seed(words[0]);
-    set_offset(words[1]);
+    state_ = {words[0], words[1]};
   }
 
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {

@@ -216,8 +216,9 @@ class HostMemory {
   /// Notes that the elements of a tensor of the host's side go to the device, and not what lies
   /// between them, which others may write meanwhile.
   static void write(Pair& pair, const at::Tensor& host) {
-    const std::size_t first = bytes_of(host).first + pair.begin;
-    pair.needed = std::max(pair.needed, bytes_of(host).second + pair.begin);
+    const auto [begin_of, end_of] = bytes_of(host);
+    const std::size_t first = begin_of + pair.begin;
+    pair.needed = std::max(pair.needed, end_of + pair.begin);
     if (const Runs runs(host); runs.few()) {
       runs.each(
           [&](std::size_t begin, std::size_t end) { pair.out.add(first + begin, first + end); });

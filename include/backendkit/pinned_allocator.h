@@ -101,7 +101,7 @@ class PinnedAllocator final : public HostAllocatorBase {
 
   /// Does nothing in a child of a process that used the device: its blocks are the parent's.
   void empty_cache() {
-    if (Devices<Runtime>::used() && !Devices<Runtime>::forked()) cache().empty_cache();
+    if (Devices<Runtime>::in_use()) cache().empty_cache();
   }
 
   HostStatistics get_stats() { return host_statistics(cache().statistics()); }

@@ -50,6 +50,9 @@ class Runs {
   /// Whether a copy of each is at most about as dear as one of the tensor with its gaps.
   bool few() const { return count_ <= 256 || length_ >= 1 << 16; }
 
+  /// The bytes of all elements, each counted once.
+  std::size_t bytes() const { return static_cast<std::size_t>(length_ * count_); }
+
   /// Calls `visit(begin, end)` for each, in bytes from the tensor's first element.
   template <class Visit>
   void each(Visit&& visit) const {
@@ -84,23 +87,19 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
   const Runs runs(host);
   Devices<Runtime>::use();
   if constexpr (host_accessible<Runtime>()) {
-    std::size_t copied = 0;
     Streams<Runtime>::synchronize_current(device);
     runs.each([&](std::size_t begin, std::size_t end) {
       std::memcpy(there + begin, here + begin, end - begin);
-      copied += end - begin;
     });
-    return copied;
+    return runs.bytes();
   }
   if (runs.few()) {
-    std::size_t copied = 0;
     Transfers<Runtime> transfers;
     runs.each([&](std::size_t begin, std::size_t end) {
       transfers.begin(there + begin, here + begin, end - begin, CopyKind::kHostToDevice, device);
-      copied += end - begin;
     });
     transfers.finish();
-    return copied;
+    return runs.bytes();
   }
   const std::size_t bytes = span_of(host);
   const auto whole = std::make_unique<char[]>(bytes);

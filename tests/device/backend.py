@@ -5,6 +5,9 @@ import functools
 
 import torch
 
+#: The release of PyTorch, as (2, 13).
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
 
 @functools.cache
 def lacking(name, need):

@@ -12,9 +12,8 @@ import textwrap
 
 import pytest
 import torch
+from backend import RELEASE
 from torch import nn
-
-RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 @pytest.fixture(autouse=True)

@@ -206,8 +206,6 @@ def test_many_elements(device):
     assert torch.equal(values.to(device).flip(0).cpu(), values.flip(0))
 
 
-# A few runs of elements go to the device one by one; of many the gaps are read and written back.
-SIZES = pytest.mark.parametrize("rows", [40, 3000], ids=["few", "many"])
 WRITES = {
     "copy_": lambda column, step: column.copy_(torch.full(column.shape, float(step))),
     "fill_": lambda column, step: column.fill_(step),
@@ -216,7 +214,8 @@ WRITES = {
 }
 
 
-@SIZES
+# A few runs of elements go to the device one by one; of many the gaps are read and written back.
+@pytest.mark.parametrize("rows", [40, 3000], ids=["few", "many"])
 @pytest.mark.parametrize("write", WRITES)
 def test_threads_may_write_beside_each_other(device, write, rows):
     target = torch.zeros(rows, 4, device=device)

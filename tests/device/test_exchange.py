@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 import torch
+from backend import RELEASE
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
 EXTENSION_DEVICE = 12  # DLPack's kDLExtDev
-RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 packs = pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch 2.5 packs no tensors of such a device")
 
 

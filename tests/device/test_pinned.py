@@ -5,6 +5,7 @@ import gc
 
 import pytest
 import torch
+from backend import RELEASE
 from stream_tools import Work, current, on
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -13,7 +14,6 @@ pytestmark = [
     pytest.mark.needs("pinned_memory"),
 ]
 
-RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 devices = pytest.mark.needs("devices")
 

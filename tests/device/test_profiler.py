@@ -7,11 +7,11 @@ import threading
 
 import pytest
 import torch
+from backend import RELEASE
 from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 BOTH = (ProfilerActivity.CPU, ProfilerActivity.PrivateUse1)
-RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 times = pytest.mark.skipif(
     RELEASE < (2, 8), reason="PyTorch: reads no times of devices outside its tree before 2.8"
 )

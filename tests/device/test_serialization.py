@@ -7,9 +7,8 @@ import pickle
 
 import pytest
 import torch
+from backend import RELEASE
 from torch import nn
-
-RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def saved(value, **options):

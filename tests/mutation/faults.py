@@ -394,8 +394,8 @@ VALUES = [
     Fault(
         "the state of random numbers is not restored",
         "include/backendkit/generator.h",
-        "set_offset(words[1]);",
-        "set_offset(0);",
+        "state_ = {words[0], words[1]};",
+        "state_ = {words[0], 0};",
         ("test_device.py::test_state_of_the_generator",),
     ),
     Fault(
