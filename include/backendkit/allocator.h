@@ -93,8 +93,9 @@ class Allocator final : public DeviceAllocatorBase {
     const c10::Device where(kDeviceType, index);
     if (bytes == 0) return {nullptr, nullptr, &free_block, where};
     Devices<Runtime>::use();
-    MemoryBlock* const block = cache(device).allocate(bytes, Streams<Runtime>::current(index));
-    if (block == nullptr) out_of_memory(bytes, device);
+    const c10::StreamId stream = Streams<Runtime>::current(index);
+    MemoryBlock* const block = cache(device).allocate(bytes, stream);
+    if (block == nullptr) out_of_memory(bytes, device, stream);
     report(block, static_cast<std::int64_t>(block->bytes), where);
     return {block->pointer, block, &free_block, where};
   }
@@ -239,7 +240,7 @@ class Allocator final : public DeviceAllocatorBase {
         static_cast<std::size_t>(now.reserved_bytes.all().current), where);
   }
 
-  [[noreturn]] static void out_of_memory(std::size_t bytes, int device) {
+  [[noreturn]] static void out_of_memory(std::size_t bytes, int device, c10::StreamId stream) {
     OutOfMemory report;
     report.device = device;
     report.bytes = bytes;
@@ -251,6 +252,7 @@ class Allocator final : public DeviceAllocatorBase {
         c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(device)));
     report.fraction = fraction(device);
     if constexpr (HasMemoryInfo<Runtime>) report.info = Runtime::memory_info(device);
+    cache(device).remember_out_of_memory(bytes, stream, report.info ? report.info->free : 0);
     report.raise();
   }
 };

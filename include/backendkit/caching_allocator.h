@@ -74,7 +74,7 @@ class CachingAllocator : public MemorySizes {
   /// memory even after all that is cached was given back, or more would be over the limit.
   MemoryBlock* allocate(std::size_t bytes, std::int64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (bytes > std::numeric_limits<std::size_t>::max() - kLargeSegment) return out(bytes, stream);
+    if (bytes > std::numeric_limits<std::size_t>::max() - kLargeSegment) return out();
     free_unused();
     const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kRound);
     const bool small = size <= kSmall;
@@ -89,7 +89,7 @@ class CachingAllocator : public MemorySizes {
       block = take(size, stream, small);  // an event may have been done meanwhile
       if (block == nullptr) block = add_segment(segment_for(size), stream, small);
       if (block == nullptr) block = add_segment(size, stream, small);
-      if (block == nullptr) return out(bytes, stream);
+      if (block == nullptr) return out();
     }
     cut(block, size);
     block->allocated = true;
@@ -189,6 +189,12 @@ class CachingAllocator : public MemorySizes {
   void keep_history(std::size_t most) {
     const std::lock_guard<std::mutex> lock(mutex_);
     history_.keep(most);
+  }
+
+  /// Adds to the history that there was no memory, when the driver had `free` bytes.
+  void remember_out_of_memory(std::size_t bytes, std::int64_t stream, std::size_t free) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    history_.add(MemoryAction::kOutOfMemory, free, bytes, stream);
   }
 
   std::vector<MemoryEvent> history() const {
@@ -371,9 +377,8 @@ class CachingAllocator : public MemorySizes {
     delete block;
   }
 
-  MemoryBlock* out(std::size_t bytes, std::int64_t stream) {
+  MemoryBlock* out() {
     ++statistics_.num_ooms;
-    history_.add(MemoryAction::kOutOfMemory, nullptr, bytes, stream);
     return nullptr;
   }
 

@@ -46,14 +46,6 @@ class Fallbacks {
     refuse(op, "set `fallback = \"cpu\"`", "");
   }
 
-  /// Answers for a nested tensor of the strided layout, which the device has no place for.
-  static void nested(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "`", c10::toString(op.operator_name()),
-                                "`: nested tensors of the strided layout cannot be on ",
-                                c10::DeviceTypeName(kDeviceType, true),
-                                ": make them with `layout=torch.jagged`");
-  }
-
   /// As `backendkit::fall_back`, where `answer` is one of the above.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
   static void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -110,6 +102,8 @@ class Fallbacks {
         return c10::DispatchKey::SparseCsrCPU;
       case c10::DispatchKey::QuantizedPrivateUse1:
         return c10::DispatchKey::QuantizedCPU;
+      case c10::DispatchKey::NestedTensorPrivateUse1:
+        return c10::DispatchKey::NestedTensorCPU;
       default:
         return c10::DispatchKey::CPU;
     }
@@ -121,8 +115,10 @@ class Fallbacks {
     const auto& arguments = op.schema().arguments();
     const std::size_t first = stack->size() - arguments.size();
     const c10::Device device = device_of(op, *stack, first);
-    const c10::DeviceGuard guard(device);
-    Tensors tensors(device);
+    const c10::Device target = device_asked_for(*stack, first).value_or(device);
+    const c10::Device ours = target.is_cpu() ? device : target;
+    const c10::DeviceGuard guard(ours);
+    Tensors tensors(ours);
     const std::vector<c10::IValue> before(stack->begin() + static_cast<std::ptrdiff_t>(first),
                                           stack->end());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -140,7 +136,7 @@ class Fallbacks {
       }
     }
     const std::size_t results = stack->size() - op.schema().returns().size();
-    for (std::size_t i = results; i < stack->size(); ++i) {
+    for (std::size_t i = results; i < stack->size() && !target.is_cpu(); ++i) {
       each_tensor((*stack)[i], [&](const at::Tensor& one) { tensors.note_result(one); });
     }
     tensors.send();
@@ -151,7 +147,7 @@ class Fallbacks {
     }
     for (std::size_t i = results; i < stack->size(); ++i) {
       (*stack)[i] =
-          map((*stack)[i], [&](const at::Tensor& one) { return tensors.on_device(one, device); });
+          map((*stack)[i], [&](const at::Tensor& one) { return tensors.result(one, target); });
     }
     return tensors.copied();
   }
@@ -240,9 +236,23 @@ class Fallbacks {
     return value;
   }
 
+  /// Where an operator is asked to make its results: a device of ours or the CPU, if it is asked.
+  static std::optional<c10::Device> device_asked_for(const torch::jit::Stack& stack,
+                                                     std::size_t first) {
+    for (std::size_t i = first; i < stack.size(); ++i) {
+      if (!stack[i].isDevice()) continue;
+      const c10::Device one = stack[i].toDevice();
+      if (one.is_cpu()) return one;
+      if (one.type() == kDeviceType)
+        return c10::Device(kDeviceType, Devices<Runtime>::resolve(one));
+    }
+    return std::nullopt;
+  }
+
   /// The device of an operator's tensors, else the one it is asked to make tensors on, else the
   /// current one. Throws, as PyTorch does, for tensors on two devices, which the CPU would not
-  /// see; only a copy has them.
+  /// see; only a copy has them. So it does for a generator of the device, where all else is the
+  /// CPU's.
   static c10::Device device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                                std::size_t first) {
     std::optional<c10::Device> found;
@@ -258,12 +268,14 @@ class Fallbacks {
         if (!found.has_value()) found = one;
       });
     }
-    for (std::size_t i = first; i < stack.size() && !found.has_value(); ++i) {
-      if (!stack[i].isDevice()) continue;
-      const c10::Device one = stack[i].toDevice();
-      if (one.type() == kDeviceType) found = {kDeviceType, Devices<Runtime>::resolve(one)};
+    if (!found.has_value()) found = device_asked_for(stack, first);
+    if (found.has_value() && !found->is_cpu()) return *found;
+    for (std::size_t i = first; i < stack.size(); ++i) {
+      TORCH_CHECK(!stack[i].isGenerator() || stack[i].toGenerator().device().is_cpu(),
+                  "Expected a 'cpu' device type for generator but found '",
+                  c10::DeviceTypeName(kDeviceType, true), "'");
     }
-    return found.value_or(c10::Device(kDeviceType, Devices<Runtime>::current()));
+    return c10::Device(kDeviceType, Devices<Runtime>::current());
   }
 
   static bool takes_generator(const c10::Argument& argument) {

@@ -66,6 +66,7 @@ class HostMemory {
 
   /// Notes a strided tensor of the device that the operator is given.
   void note(const at::Tensor& tensor, Use use) {
+    check_storage(tensor);
     if (use.written) tensor.storage().mutable_data();  // one that is copied on write is so now
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto [begin, end] = bytes_of(tensor);

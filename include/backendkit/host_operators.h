@@ -87,15 +87,20 @@ class HostOperators {
     for (const char* check : checks()) aten.impl(check, torch::CppFunction::makeFallthrough());
   }
 
-  /// Registers `answer` for the operators of a layout, by its key on the CPU, that PyTorch would
-  /// else compute for the device as if the tensor were strided.
+  /// Registers `answer` for the operators of a layout, by its key without a device, that PyTorch
+  /// would else compute for the device as if the tensor were strided.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
-  static void register_layout(torch::Library& aten, c10::DispatchKey on_cpu) {
+  static void register_layout(torch::Library& aten, c10::DispatchKey layout) {
+    using c10::BackendComponent;
     c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    const auto on_cpu = c10::toRuntimePerBackendFunctionalityKey(layout, BackendComponent::CPUBit);
+    const auto here =
+        c10::toRuntimePerBackendFunctionalityKey(layout, BackendComponent::PrivateUse1Bit);
     for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
       if (name.getNamespace() != "aten") continue;
       const std::optional<c10::OperatorHandle> op = dispatcher.findOp(name);
       if (!op.has_value() || !op->hasKernelForDispatchKey(on_cpu)) continue;
+      if (op->hasKernelForDispatchKey(here)) continue;
       if (!op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
           !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
           !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {

@@ -11,15 +11,17 @@
 #include <ATen/quantized/QTensorImpl.h>
 
 #include <backendkit/host_memory.h>
+#include <backendkit/nested.h>
 
 namespace backendkit {
 
 /// The tensors of one operator that the CPU computes for the device, of any layout: the arguments
-/// on the host, and the results on the device. A sparse tensor is its indices and values.
+/// on the host, and the results on the device. A sparse tensor is its indices and values, a nested
+/// one its buffer.
 ///
 /// In this order: `note` all arguments, `bring`, `host` each; run the operator; `take_back` those
-/// that it wrote and `note_result` the others, `send`, `finish` those written, `on_device` each
-/// result.
+/// that it wrote and `note_result` the others, `send`, `finish` those written, `result` of each
+/// result. Those that stay on the CPU are not noted.
 template <class Runtime>
 class HostTensors {
  public:
@@ -74,7 +76,7 @@ class HostTensors {
 
   /// Gives a sparse tensor of the device that was written the parts which it has now.
   void finish(const at::Tensor& tensor) {
-    if (!is_ours(tensor) || is_plain(tensor) || tensor.is_quantized()) return;
+    if (!is_ours(tensor) || tensor.layout() == at::kStrided) return;
     const at::Tensor made = host(tensor);
     const auto there = [&](const at::Tensor& part) { return memory_.on_device(part); };
     if (tensor.layout() == at::kSparse) {
@@ -89,12 +91,13 @@ class HostTensors {
     }
   }
 
-  /// A result as the device's: the argument itself where it is one.
-  at::Tensor on_device(const at::Tensor& result, c10::Device device) {
+  /// A result, on a device of ours or the CPU: the argument itself where it is one.
+  at::Tensor result(const at::Tensor& result, c10::Device device) {
     if (!result.defined()) return result;
     for (const auto& [ours, host] : arguments_) {
       if (host.is_same(result)) return ours;
     }
+    if (device.is_cpu()) return result;
     if (result._is_zerotensor()) return at::zeros(result.sizes(), result.options().device(device));
     return moved(result, device, kDeviceKeys,
                  [&](const at::Tensor& part) { return memory_.on_device(part); });
@@ -117,7 +120,7 @@ class HostTensors {
                                     c10::DispatchKey::QuantizedPrivateUse1};
 
   static bool is_plain(const at::Tensor& tensor) {
-    return tensor.layout() == at::kStrided && !tensor.is_quantized();
+    return tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested();
   }
 
   static bool is_compressed(at::Layout layout) {
@@ -138,10 +141,9 @@ class HostTensors {
   /// Calls `visit` for the strided tensors that a tensor is made of.
   template <class Visit>
   static void each_part(const at::Tensor& tensor, Visit&& visit) {
-    if (tensor.layout() == at::kStrided) {
-      TORCH_CHECK_NOT_IMPLEMENTED(
-          !tensor.is_nested(), "nested tensors of the strided layout cannot be on ",
-          c10::DeviceTypeName(kDeviceType, true), ": make them with `layout=torch.jagged`");
+    if (tensor.is_nested()) {
+      visit(Nested::buffer(tensor));
+    } else if (tensor.layout() == at::kStrided) {
       visit(tensor);
     } else if (tensor.layout() == at::kSparse) {
       visit(coo(tensor)->indices());
@@ -167,6 +169,7 @@ class HostTensors {
   static at::Tensor moved(const at::Tensor& tensor, c10::Device device, const Keys& keys,
                           Move&& move) {
     if (is_plain(tensor)) return move(tensor);
+    if (tensor.is_nested()) return Nested::like(tensor, move(Nested::buffer(tensor)));
     if (tensor.is_quantized()) {
       const at::Tensor plain = move(tensor);
       at::Tensor made = at::detail::make_tensor<at::QTensorImpl>(

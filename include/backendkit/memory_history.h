@@ -41,7 +41,7 @@ constexpr std::string_view name_of(MemoryAction action) {
 
 struct MemoryEvent {
   MemoryAction action = MemoryAction::kAlloc;
-  std::uintptr_t address = 0;
+  std::uintptr_t address = 0;  // of kOutOfMemory the bytes that the driver had free, 0 if unknown
   std::size_t bytes = 0;
   std::int64_t stream = 0;
   std::int64_t time_us = 0;  // since 1970
@@ -56,13 +56,16 @@ class MemoryHistory {
     while (events_.size() > most_) events_.pop_front();
   }
 
-  void add(MemoryAction action, const void* address, std::size_t bytes, std::int64_t stream) {
+  void add(MemoryAction action, std::uintptr_t address, std::size_t bytes, std::int64_t stream) {
     if (most_ == 0) return;
     if (events_.size() == most_) events_.pop_front();
     using namespace std::chrono;
     const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch());
-    events_.push_back(
-        {action, reinterpret_cast<std::uintptr_t>(address), bytes, stream, now.count()});
+    events_.push_back({action, address, bytes, stream, now.count()});
+  }
+
+  void add(MemoryAction action, const void* address, std::size_t bytes, std::int64_t stream) {
+    add(action, reinterpret_cast<std::uintptr_t>(address), bytes, stream);
   }
 
   std::vector<MemoryEvent> events() const { return {events_.begin(), events_.end()}; }

@@ -103,7 +103,8 @@ class MemoryOperators {
     cache(device).keep_history(static_cast<std::size_t>(most));
   }
 
-  /// The actions, and rows of four: address, bytes, stream, microseconds since 1970.
+  /// The actions, and rows of four: address, of out of memory the bytes that were free, bytes,
+  /// stream, microseconds since 1970.
   static std::tuple<std::vector<std::string>, std::vector<std::int64_t>> history(
       std::int64_t device) {
     std::vector<std::string> actions;

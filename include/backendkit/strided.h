@@ -25,6 +25,15 @@ inline std::size_t span_of(const at::Tensor& tensor) {
   return static_cast<std::size_t>(last + 1) * tensor.itemsize();
 }
 
+/// Throws for a tensor whose storage has been made smaller than its elements need.
+inline void check_storage(const at::Tensor& tensor) {
+  const auto offset = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
+  const std::size_t bytes = tensor.storage().nbytes();
+  TORCH_CHECK(tensor.numel() == 0 || offset + span_of(tensor) <= bytes, "a tensor of sizes ",
+              tensor.sizes(), " needs ", offset + span_of(tensor),
+              " bytes of its storage, which has ", bytes);
+}
+
 /// Where a tensor's elements are: runs of bytes without gaps, all of one length.
 class Runs {
  public:

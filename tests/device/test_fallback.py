@@ -164,11 +164,32 @@ def test_quantized_tensors(device):
     assert torch.equal(there.cpu().dequantize(), here.to(device).dequantize().cpu())
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_nested_tensors_of_the_strided_layout_are_an_error(device):
-    parts = [torch.ones(2, device=device), torch.ones(3, device=device)]
-    with pytest.raises(NotImplementedError, match="layout=torch.jagged"):
-        torch.nested.as_nested_tensor(parts) * 2
+def test_a_result_is_on_the_device_that_is_asked_for(device, other):
+    there = torch.eye(3).to_sparse().to(device)
+    for place in (torch.device("cpu"), other):
+        assert torch.empty_like(there, device=place).device == place
+        moved = there.to(place)
+        assert moved.device == place
+        assert torch.equal(moved.to_dense().cpu(), torch.eye(3))
+
+
+USES = {
+    "cpu": lambda tensor: tensor.cpu(),
+    "from the CPU": lambda tensor: tensor.copy_(torch.zeros(4)),
+    "tolist": lambda tensor: tensor.tolist(),
+    "exp": lambda tensor: tensor.exp(),
+    "exp_": lambda tensor: tensor.exp_(),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_tensor_without_its_memory(device, use):
+    tensor = torch.ones(4, device=device)
+    tensor.untyped_storage().resize_(8)
+    with pytest.raises(RuntimeError, match="needs 16 bytes of its storage, which has 8"):
+        USES[use](tensor)
+    tensor.untyped_storage().resize_(16)
+    USES[use](tensor)
 
 
 ATTENTION = {

@@ -269,6 +269,23 @@ def test_pytorch_s_viewer_reads_a_snapshot(module, device, tmp_path):
         assert "<html>" in plot(snapshot) or "<script" in plot(snapshot)
 
 
+@pytest.mark.needs("memory_info")
+def test_pytorch_s_viewer_reads_an_out_of_memory(module, device):
+    from torch.cuda import _memory_viz
+
+    module.memory._record_memory_history(context=None, stacks="python")
+    try:
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(1 << 50, dtype=torch.uint8, device=device)
+        snapshot = module.memory._snapshot()
+    finally:
+        module.memory._record_memory_history(None)
+    (event,) = [one for one in snapshot["device_traces"][0] if one["action"] == "oom"]
+    assert event["size"] == 1 << 50 and "addr" not in event
+    assert event["device_free"] == module.mem_get_info()[0]
+    assert "OutOfMemoryError" in _memory_viz.trace(snapshot)
+
+
 def test_a_summary(module, device, name):
     held = torch.empty(3 * MIB, dtype=torch.uint8, device=device)
     text = module.memory_summary()

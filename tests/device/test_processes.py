@@ -59,10 +59,12 @@ def test_asking_is_no_use(run):
 print(module.is_available(), module.device_count() > 0, module.is_initialized())
 module.manual_seed(1); torch.manual_seed(2); module.empty_cache(); torch.device(NAME, 0)
 torch.get_rng_state(); torch.ones(2).share_memory_()
+module.reset_peak_memory_stats(); module.reset_accumulated_memory_stats()
+print(module.memory_allocated(), module.memory_stats(), repr(module.memory_summary()))
 print(module.is_initialized())
 torch.empty(0, device=NAME)
 print(module.is_initialized())
-""") == ["True True False", "False", "True"]
+""") == ["True True False", "0 {} ''", "False", "True"]
 
 
 USES = [
@@ -74,7 +76,7 @@ USES = [
     "module.synchronize()",
     "module.get_rng_state()",
     "module.init()",
-    "module.memory_stats()",
+    "module.memory_snapshot(0)",
     "module.current_stream()",
 ]
 
@@ -132,10 +134,10 @@ def empty():
     module.empty_cache()
     for name in ("empty_cache", "empty_host_cache"):
         getattr(getattr(torch, "accelerator", None), name, int)()
-    print("emptied")
+    print(module.memory_allocated(), module.memory_stats())
 in_a_child(empty)
 print(target.sum().item() == 1 << 20)
-""") == ["emptied", "child 0", "True"]
+""") == ["0 {}", "child 0", "True"]
 
 
 @needs_fork

@@ -211,6 +211,21 @@ def test_no_such_device(module):
         module.get_rng_state(9)
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g: torch.randn(2, generator=g),
+        lambda g: torch.randn(2, generator=g, device="cpu"),
+        lambda g: torch.ones(2).uniform_(generator=g),
+        lambda g: torch.randperm(4, generator=g),
+        lambda g: torch.multinomial(torch.ones(3), 2, generator=g),
+    ],
+)
+def test_a_generator_of_the_device_is_not_the_cpu_s(device, name, draw):
+    with pytest.raises(RuntimeError, match=f"Expected a 'cpu' device type .* found '{name}'"):
+        draw(torch.Generator(device))
+
+
 def test_default_generators(module, device, other):
     generators = module.default_generators
     assert len(generators) == module.device_count()

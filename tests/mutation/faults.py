@@ -413,6 +413,20 @@ VALUES = [
         ("test_device.py::test_a_seed_reaches_every_random_operator[randn]",),
     ),
     Fault(
+        "a result is not on the device that is asked for",
+        "include/backendkit/fallback.h",
+        "device_asked_for(*stack, first).value_or(device)",
+        "device",
+        ("test_nested.py::test_they_go_where_they_are_sent",),
+    ),
+    Fault(
+        "what an operator did to a nested tensor is lost",
+        "include/backendkit/host_tensors.h",
+        "each_part(made, [&](const at::Tensor& part) { memory_.note_result(part); });",
+        "static_cast<void>(made);",
+        ("test_nested.py::test_operators[fill_]",),
+    ),
+    Fault(
         "running statistics stay on the host",
         "include/backendkit/fallback.h",
         'name == "aten::native_batch_norm" || name == "aten::batch_norm_update_stats"',

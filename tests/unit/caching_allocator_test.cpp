@@ -320,6 +320,7 @@ TEST_CASE("the latest events are remembered when asked for", "[caching_allocator
   f.allocator.free(a);
   f.world.total = 0;
   CHECK(f.allocator.allocate(64 * kMiB, 5) == nullptr);
+  f.allocator.remember_out_of_memory(64 * kMiB, 5, 7);
   const auto events = f.allocator.history();
   REQUIRE(events.size() == 4);
   CHECK(events[0].action == MemoryAction::kFreeCompleted);
@@ -327,6 +328,7 @@ TEST_CASE("the latest events are remembered when asked for", "[caching_allocator
   CHECK(events[2].action == MemoryAction::kSegmentFree);
   CHECK(events[3].action == MemoryAction::kOutOfMemory);
   CHECK(events[3].bytes == 64 * kMiB);
+  CHECK(events[3].address == 7);
   CHECK(events[0].stream == 5);
   CHECK(events[0].time_us > 0);
   f.allocator.keep_history(0);

@@ -6,6 +6,7 @@
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
 #include <backendkit/memory_ops.h>
+#include <backendkit/nested.h>
 #include <backendkit/python_ops.h>
 #include <backendkit/serialization.h>
 
@@ -49,19 +50,24 @@ TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, library) {
 }
 
 TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::nested>());
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
 }
 
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
-  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::SparseCPU);
+  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::Sparse);
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
-  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::SparseCsrCPU);
+  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::SparseCsr);
 }
 
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
-  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::QuantizedCPU);
+  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::Quantized);
+}
+
+TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
+  backendkit::Nested::register_all(library);
+  HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::NestedTensor);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

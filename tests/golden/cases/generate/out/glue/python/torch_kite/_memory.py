@@ -3,7 +3,8 @@
 # and build again.
 """The memory of the device, as `torch.cuda.memory` has it: `torch.kite.memory`.
 
-Figures are bytes or counts. Where no device is there, statistics are empty and figures 0.
+Figures are bytes or counts. In a process that has not used the device, statistics are empty and
+figures 0: to ask for them is no use.
 """
 
 import importlib
@@ -49,7 +50,7 @@ def memory_stats(device: _Device = None) -> dict[str, int]:
     allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes or requested_bytes; all,
     small_pool or large_pool; current, peak, allocated or freed.
     """
-    if not _device.is_available():
+    if not _device.is_initialized():
         return {}
     names, figures = _device._library().memory_stats(_device._index(device))
     return dict(sorted(zip(names, figures)))
@@ -88,14 +89,14 @@ def max_memory_reserved(device: _Device = None) -> int:
 
 
 def reset_peak_memory_stats(device: _Device = None) -> None:
-    """Makes each peak what is current. Does nothing where there is no device."""
-    if _device.is_available():
+    """Makes each peak what is current. Does nothing before a device is used."""
+    if _device.is_initialized():
         _device._library().reset_peak_memory_stats(_device._index(device))
 
 
 def reset_accumulated_memory_stats(device: _Device = None) -> None:
-    """Begins to count what is allocated and freed anew. Does nothing where there is no device."""
-    if _device.is_available():
+    """Begins to count what is allocated and freed anew. Does nothing before a device is used."""
+    if _device.is_initialized():
         _device._library().reset_accumulated_memory_stats(_device._index(device))
 
 
@@ -171,10 +172,23 @@ def _rows(flat: list[int], width: int) -> _Rows:
     return iter([tuple(flat[at : at + width]) for at in range(0, len(flat), width)])
 
 
-def _record_memory_history(enabled: Optional[str] = "all", max_entries: int = 100_000) -> None:
-    """Remembers the latest events of all devices' memory for `_snapshot`; None stops that."""
+def _record_memory_history(
+    enabled: Optional[str] = "all",
+    context: Optional[str] = "all",
+    stacks: str = "all",
+    max_entries: int = 100_000,
+) -> None:
+    """Remembers the latest events of all devices' memory for `_snapshot`; None stops that.
+
+    No stacks are recorded, whatever `context` and `stacks`, which `torch.cuda` has, say.
+    """
     for index in range(_device.device_count()):
         _device._library().keep_memory_history(index, max_entries if enabled else 0)
+
+
+def _event(action: str, row: tuple[int, ...]) -> dict[str, Any]:
+    first = "device_free" if action == "oom" else "addr"
+    return {"action": action, **dict(zip((first, "size", "stream", "time_us"), row)), "frames": []}
 
 
 def _snapshot(device: _Device = None) -> dict[str, Any]:
@@ -182,13 +196,7 @@ def _snapshot(device: _Device = None) -> dict[str, Any]:
     traces = []
     for index in range(_device.device_count()):
         actions, rows = _device._library().memory_history(index)
-        names = ("addr", "size", "stream", "time_us")
-        traces.append(
-            [
-                {"action": action, **dict(zip(names, row)), "frames": []}
-                for action, row in zip(actions, _rows(rows, len(names)))
-            ]
-        )
+        traces.append([_event(*event) for event in zip(actions, _rows(rows, 4))])
     return {"segments": memory_snapshot(device), "device_traces": traces, "allocator_settings": {}}
 
 
@@ -200,7 +208,7 @@ def _dump_snapshot(filename: str = "dump_snapshot.pickle") -> None:
 
 def memory_summary(device: _Device = None, abbreviated: bool = False) -> str:
     """A table of `memory_stats`; `abbreviated` leaves out the pools."""
-    if not _device.is_available():
+    if not _device.is_initialized():
         return ""
     index = _device._index(device)
     stats = memory_stats_as_nested_dict(index)

@@ -123,7 +123,7 @@ def torchcts_manifest(**changes: Any) -> dict[str, Any]:
             "module_hooks": True,
             "channels_last": True,
             "sparse": falls_back,
-            "nested": False,
+            "nested": falls_back,
             "named_tensor": _release.HAS_NAMED_TENSORS,
             "foreach": True,
             "fp8": False,

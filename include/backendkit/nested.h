@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include <ATen/NestedTensorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+namespace backendkit {
+
+/// Nested tensors of the strided layout: one buffer on the device, and on the host, as for
+/// PyTorch's own devices, the sizes, strides and offsets of the tensors in it.
+struct Nested {
+  static const at::native::NestedTensorImpl* of(const at::Tensor& tensor) {
+    return static_cast<const at::native::NestedTensorImpl*>(tensor.unsafeGetTensorImpl());
+  }
+
+  /// All of a nested tensor's storage as a tensor of one dimension.
+  static at::Tensor buffer(const at::Tensor& tensor) {
+    return of(tensor)->get_unsafe_storage_as_tensor();
+  }
+
+  /// A nested tensor over the storage of `buffer` that is otherwise as another one.
+  static at::Tensor like(const at::Tensor& tensor, const at::Tensor& buffer) {
+    return at::detail::make_tensor<at::native::NestedTensorImpl>(
+        buffer, of(tensor)->get_nested_sizes(), of(tensor)->get_nested_strides(),
+        of(tensor)->get_storage_offsets());
+  }
+
+  /// Registers what tells of the tensors in it, for the key NestedTensorPrivateUse1. Autograd asks
+  /// for the sizes where nothing may throw, so that there is an answer without a fallback too.
+  static void register_all(torch::Library& aten) {
+    aten.impl("_nested_tensor_size", &sizes);
+    aten.impl("_nested_tensor_strides", &strides);
+    aten.impl("_nested_tensor_storage_offsets", &offsets);
+  }
+
+ private:
+  static at::Tensor sizes(const at::Tensor& self) { return of(self)->get_nested_sizes(); }
+  static at::Tensor strides(const at::Tensor& self) { return of(self)->get_nested_strides(); }
+  static at::Tensor offsets(const at::Tensor& self) { return of(self)->get_storage_offsets(); }
+};
+
+}  // namespace backendkit
