@@ -45,8 +45,8 @@ class Copier {
     // Another accelerator's memory is for its own copies.
     if (!on_device(src) && !src.is_cpu()) return copy(src.cpu(), dst, false);
     if (!on_device(dst) && !dst.is_cpu()) return dst.copy_(src.cpu());
-    if (on_device(self)) check_storage(self);
-    if (on_device(dst)) check_storage(dst);
+    check_storage(self);
+    check_storage(dst);
     at::assert_no_partial_overlap(dst, self);
     if (bytes_can_go(src, dst)) {
       const bool wait = !non_blocking || !keeps_host_memory(src, dst);

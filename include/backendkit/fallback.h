@@ -29,7 +29,7 @@ class Fallbacks {
   static void cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
     FallbackCount& count = FallbackCounts::of(op.operator_name());
-    heed_mode(op, count);
+    heed_mode(op, keys, count);
     at::RecordFunction range(at::RecordScope::FUNCTION);
     if (range.isActive()) range.before("backendkit::fallback " + c10::toString(op.operator_name()));
     const auto start = std::chrono::steady_clock::now();
@@ -42,8 +42,8 @@ class Fallbacks {
   }
 
   /// Raises NotImplementedError with what to do about it.
-  static void error(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
-    refuse(op, "set `fallback = \"cpu\"`", "");
+  static void error(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack*) {
+    refuse(op, keys, "set `fallback = \"cpu\"`", "");
   }
 
   /// As `backendkit::fall_back`, where `answer` is one of the above.
@@ -68,8 +68,14 @@ class Fallbacks {
     return name.substr(name.find("::") + 2);
   }
 
-  [[noreturn]] static void refuse(const c10::OperatorHandle& op, const char* remedy,
-                                  const char* why) {
+  [[noreturn]] static void refuse(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                                  const char* remedy, const char* why) {
+    TORCH_CHECK_NOT_IMPLEMENTED(key_on_cpu(keys) == c10::DispatchKey::CPU, "`",
+                                c10::toString(op.operator_name()), "` has no kernel for device ",
+                                c10::DeviceTypeName(kDeviceType, true), why,
+                                ", and kernels are for dense tensors: to let the CPU compute it "
+                                "for sparse, quantized or nested ones, ",
+                                remedy);
     TORCH_CHECK_NOT_IMPLEMENTED(false, "`", c10::toString(op.operator_name()),
                                 "` has no kernel for device ",
                                 c10::DeviceTypeName(kDeviceType, true), why,
@@ -78,12 +84,13 @@ class Fallbacks {
     std::abort();
   }
 
-  static void heed_mode(const c10::OperatorHandle& op, FallbackCount& count) {
+  static void heed_mode(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                        FallbackCount& count) {
     switch (fallback_mode()) {
       case FallbackMode::kQuiet:
         return;
       case FallbackMode::kError:
-        refuse(op, "unset the variable",
+        refuse(op, keys, "unset the variable",
                ", and the environment has BACKENDKIT_FALLBACK=error, which forbids the CPU");
       case FallbackMode::kWarn:
         if (!count.warned.exchange(true)) {
@@ -114,11 +121,12 @@ class Fallbacks {
                          torch::jit::Stack* stack) {
     const auto& arguments = op.schema().arguments();
     const std::size_t first = stack->size() - arguments.size();
-    const c10::Device device = device_of(op, *stack, first);
-    const c10::Device target = device_asked_for(*stack, first).value_or(device);
-    const c10::Device ours = target.is_cpu() ? device : target;
-    const c10::DeviceGuard guard(ours);
-    Tensors tensors(ours);
+    const std::optional<c10::Device> asked = device_asked_for(*stack, first);
+    const c10::Device device = device_of(op, *stack, first, asked);
+    const c10::Device target = asked.value_or(device);
+    const bool stays = target.type() != kDeviceType;  // what is made, on the CPU or elsewhere
+    const c10::DeviceGuard guard(stays ? device : target);
+    Tensors tensors(stays ? device : target);
     const std::vector<c10::IValue> before(stack->begin() + static_cast<std::ptrdiff_t>(first),
                                           stack->end());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -129,15 +137,17 @@ class Fallbacks {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       (*stack)[first + i] = on_host(arguments[i], before[i], tensors);
     }
-    call(op, key_on_cpu(keys), stack);
+    call(op, key_on_cpu(keys), stack, !stays);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (is_written(op, arguments[i])) {
         each_tensor(before[i], [&](const at::Tensor& one) { tensors.take_back(one); });
       }
     }
     const std::size_t results = stack->size() - op.schema().returns().size();
-    for (std::size_t i = results; i < stack->size() && !target.is_cpu(); ++i) {
-      each_tensor((*stack)[i], [&](const at::Tensor& one) { tensors.note_result(one); });
+    if (!stays) {
+      for (std::size_t i = results; i < stack->size(); ++i) {
+        each_tensor((*stack)[i], [&](const at::Tensor& one) { tensors.note_result(one); });
+      }
     }
     tensors.send();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -152,9 +162,11 @@ class Fallbacks {
     return tensors.copied();
   }
 
-  static void call(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack) {
+  /// `lend` lets what the CPU makes lie in the device's memory, where that is the host's as well.
+  static void call(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack,
+                   bool lend) {
     std::optional<typename HostAllocator<Runtime>::Lending> lending;
-    if constexpr (HostMemory<Runtime>::kShared) lending.emplace();
+    if (HostMemory<Runtime>::kShared && lend) lending.emplace();
     const c10::DispatchKeySet keys(key);
     if (const c10::KernelFunction* own = HostOperators<Runtime>::find(op)) {
       own->callBoxed(op, keys, stack);
@@ -196,12 +208,13 @@ class Fallbacks {
            !name.ends_with("_backward");
   }
 
-  /// What an out= argument holds does not matter.
+  /// What an out= argument holds does not matter, nor what a nested tensor does for a view of it.
   static Use use_of(const c10::OperatorHandle& op, const c10::Argument& argument,
                     const at::Tensor& tensor) {
     const bool written = is_written(op, argument);
-    const bool is_out = written && argument.is_out();
-    return {!is_out || tensor.layout() != at::kStrided, written};
+    const bool is_out = written && argument.is_out() && tensor.layout() == at::kStrided;
+    const bool is_viewed = !written && argument.alias_info() != nullptr && Nested::is(tensor);
+    return {!is_out && !is_viewed, written};
   }
 
   template <class Visit>
@@ -236,15 +249,14 @@ class Fallbacks {
     return value;
   }
 
-  /// Where an operator is asked to make its results: a device of ours or the CPU, if it is asked.
+  /// Where an operator is asked to make its results, if it is.
   static std::optional<c10::Device> device_asked_for(const torch::jit::Stack& stack,
                                                      std::size_t first) {
     for (std::size_t i = first; i < stack.size(); ++i) {
       if (!stack[i].isDevice()) continue;
       const c10::Device one = stack[i].toDevice();
-      if (one.is_cpu()) return one;
-      if (one.type() == kDeviceType)
-        return c10::Device(kDeviceType, Devices<Runtime>::resolve(one));
+      if (one.type() != kDeviceType) return one;
+      return c10::Device(kDeviceType, Devices<Runtime>::resolve(one));
     }
     return std::nullopt;
   }
@@ -254,7 +266,7 @@ class Fallbacks {
   /// see; only a copy has them. So it does for a generator of the device, where all else is the
   /// CPU's.
   static c10::Device device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
-                               std::size_t first) {
+                               std::size_t first, std::optional<c10::Device> asked) {
     std::optional<c10::Device> found;
     const bool is_copy = op.schema().name() == "aten::copy_";
     for (std::size_t i = first; i < stack.size(); ++i) {
@@ -268,8 +280,8 @@ class Fallbacks {
         if (!found.has_value()) found = one;
       });
     }
-    if (!found.has_value()) found = device_asked_for(stack, first);
-    if (found.has_value() && !found->is_cpu()) return *found;
+    if (found.has_value()) return *found;
+    if (asked.has_value() && asked->type() == kDeviceType) return *asked;
     for (std::size_t i = first; i < stack.size(); ++i) {
       TORCH_CHECK(!stack[i].isGenerator() || stack[i].toGenerator().device().is_cpu(),
                   "Expected a 'cpu' device type for generator but found '",

@@ -41,12 +41,6 @@ class Intervals {
   c10::SmallVector<std::pair<std::size_t, std::size_t>, 4> all_;
 };
 
-/// The bytes of its storage from a tensor's first element to the end of its last.
-inline std::pair<std::size_t, std::size_t> bytes_of(const at::Tensor& tensor) {
-  const auto begin = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
-  return {begin, begin + span_of(tensor)};
-}
-
 /// The memory of one operator that the CPU computes for the device: for each storage on one side,
 /// one on the other. Where the host can reach the device's memory both are the same bytes; else the
 /// bytes that tensors span are copied, each once, so that tensors which share memory on one side
@@ -66,7 +60,7 @@ class HostMemory {
 
   /// Notes a strided tensor of the device that the operator is given.
   void note(const at::Tensor& tensor, Use use) {
-    check_storage(tensor);
+    if (use.read || kShared) check_storage(tensor);    // else it may be about to grow
     if (use.written) tensor.storage().mutable_data();  // one that is copied on write is so now
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto [begin, end] = bytes_of(tensor);

@@ -21,7 +21,7 @@ namespace backendkit {
 ///
 /// In this order: `note` all arguments, `bring`, `host` each; run the operator; `take_back` those
 /// that it wrote and `note_result` the others, `send`, `finish` those written, `result` of each
-/// result. Those that stay on the CPU are not noted.
+/// result. Results that stay where they are made are not noted.
 template <class Runtime>
 class HostTensors {
  public:
@@ -91,13 +91,14 @@ class HostTensors {
     }
   }
 
-  /// A result, on a device of ours or the CPU: the argument itself where it is one.
+  /// A result, on a device of ours or where the operator made it: the argument itself where it is
+  /// one.
   at::Tensor result(const at::Tensor& result, c10::Device device) {
     if (!result.defined()) return result;
     for (const auto& [ours, host] : arguments_) {
       if (host.is_same(result)) return ours;
     }
-    if (device.is_cpu()) return result;
+    if (device.type() != kDeviceType) return result;
     if (result._is_zerotensor()) return at::zeros(result.sizes(), result.options().device(device));
     return moved(result, device, kDeviceKeys,
                  [&](const at::Tensor& part) { return memory_.on_device(part); });
@@ -141,7 +142,7 @@ class HostTensors {
   /// Calls `visit` for the strided tensors that a tensor is made of.
   template <class Visit>
   static void each_part(const at::Tensor& tensor, Visit&& visit) {
-    if (tensor.is_nested()) {
+    if (Nested::is(tensor)) {
       visit(Nested::buffer(tensor));
     } else if (tensor.layout() == at::kStrided) {
       visit(tensor);
@@ -169,7 +170,7 @@ class HostTensors {
   static at::Tensor moved(const at::Tensor& tensor, c10::Device device, const Keys& keys,
                           Move&& move) {
     if (is_plain(tensor)) return move(tensor);
-    if (tensor.is_nested()) return Nested::like(tensor, move(Nested::buffer(tensor)));
+    if (Nested::is(tensor)) return Nested::like(tensor, move(Nested::buffer(tensor)));
     if (tensor.is_quantized()) {
       const at::Tensor plain = move(tensor);
       at::Tensor made = at::detail::make_tensor<at::QTensorImpl>(

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
+#include <optional>
+#include <tuple>
 
 #include <ATen/NestedTensorImpl.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/detach_native.h>
+#include <ATen/ops/native_dropout.h>
 #include <torch/library.h>
 
 namespace backendkit {
@@ -12,6 +15,11 @@ namespace backendkit {
 /// Nested tensors of the strided layout: one buffer on the device, and on the host, as for
 /// PyTorch's own devices, the sizes, strides and offsets of the tensors in it.
 struct Nested {
+  /// Tensors of the jagged layout, a subclass in Python, say that they are nested too.
+  static bool is(const at::Tensor& tensor) {
+    return tensor.is_nested() && tensor.layout() == at::kStrided;
+  }
+
   static const at::native::NestedTensorImpl* of(const at::Tensor& tensor) {
     return static_cast<const at::native::NestedTensorImpl*>(tensor.unsafeGetTensorImpl());
   }
@@ -28,18 +36,26 @@ struct Nested {
         of(tensor)->get_storage_offsets());
   }
 
-  /// Registers what tells of the tensors in it, for the key NestedTensorPrivateUse1. Autograd asks
-  /// for the sizes where nothing may throw, so that there is an answer without a fallback too.
+  /// Registers for the key NestedTensorPrivateUse1 what needs no memory of the device, since
+  /// autograd asks for the sizes where nothing may throw, and what draws from its generator.
   static void register_all(torch::Library& aten) {
     aten.impl("_nested_tensor_size", &sizes);
     aten.impl("_nested_tensor_strides", &strides);
     aten.impl("_nested_tensor_storage_offsets", &offsets);
+    aten.impl("detach", &at::native::detach);
+    aten.impl("native_dropout", &dropout);
   }
 
  private:
   static at::Tensor sizes(const at::Tensor& self) { return of(self)->get_nested_sizes(); }
   static at::Tensor strides(const at::Tensor& self) { return of(self)->get_nested_strides(); }
   static at::Tensor offsets(const at::Tensor& self) { return of(self)->get_storage_offsets(); }
+
+  static std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& self, double probability,
+                                                    std::optional<bool> train) {
+    const auto [result, mask] = at::native_dropout(buffer(self), probability, train);
+    return {like(self, result), like(self, mask)};
+  }
 };
 
 }  // namespace backendkit

@@ -25,13 +25,18 @@ inline std::size_t span_of(const at::Tensor& tensor) {
   return static_cast<std::size_t>(last + 1) * tensor.itemsize();
 }
 
+/// The bytes of its storage from a tensor's first element to the end of its last.
+inline std::pair<std::size_t, std::size_t> bytes_of(const at::Tensor& tensor) {
+  const auto begin = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
+  return {begin, begin + span_of(tensor)};
+}
+
 /// Throws for a tensor whose storage has been made smaller than its elements need.
 inline void check_storage(const at::Tensor& tensor) {
-  const auto offset = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
+  const std::size_t needed = bytes_of(tensor).second;
   const std::size_t bytes = tensor.storage().nbytes();
-  TORCH_CHECK(tensor.numel() == 0 || offset + span_of(tensor) <= bytes, "a tensor of sizes ",
-              tensor.sizes(), " needs ", offset + span_of(tensor),
-              " bytes of its storage, which has ", bytes);
+  TORCH_CHECK(tensor.numel() == 0 || needed <= bytes, "a tensor of sizes ", tensor.sizes(),
+              " needs ", needed, " bytes of its storage, which has ", bytes);
 }
 
 /// Where a tensor's elements are: runs of bytes without gaps, all of one length.

@@ -166,8 +166,10 @@ def test_quantized_tensors(device):
 
 def test_a_result_is_on_the_device_that_is_asked_for(device, other):
     there = torch.eye(3).to_sparse().to(device)
+    for layout in (there, there.to_sparse_csr()):
+        for place in (torch.device("cpu"), other, torch.device("meta")):
+            assert torch.empty_like(layout, device=place).device == place
     for place in (torch.device("cpu"), other):
-        assert torch.empty_like(there, device=place).device == place
         moved = there.to(place)
         assert moved.device == place
         assert torch.equal(moved.to_dense().cpu(), torch.eye(3))
@@ -190,6 +192,20 @@ def test_a_tensor_without_its_memory(device, use):
         USES[use](tensor)
     tensor.untyped_storage().resize_(16)
     USES[use](tensor)
+
+
+def test_a_result_may_grow_a_tensor_without_its_memory(device):
+    target = torch.empty(4, device=device)
+    target.untyped_storage().resize_(0)
+    assert torch.exp(torch.zeros(8, device=device), out=target).tolist() == [1.0] * 8
+
+
+def test_a_tensor_of_the_cpu_without_its_memory(device):
+    there, here = torch.ones(4, device=device), torch.ones(4)
+    here.untyped_storage().resize_(8)
+    for copy in (lambda: there.copy_(here), lambda: here.copy_(there)):
+        with pytest.raises(RuntimeError, match="needs 16 bytes of its storage, which has 8"):
+            copy()
 
 
 ATTENTION = {
@@ -314,8 +330,15 @@ def test_the_report(device, module):
     assert module.fallback_report().rows == []
 
 
-def run_with(mode, name):
-    code = f"import torch; x = torch.zeros(2, device='{name}'); x.erfinv_(); x.erfinv_()"
+DENSE = "x = torch.zeros(2, device='{name}'); x.erfinv_(); x.erfinv_()"
+NESTED = (
+    "x = torch.nested.nested_tensor([torch.ones(2)], device='{name}', requires_grad=True); "
+    "print(torch.nn.Parameter(x.detach())._nested_tensor_size()); x * 2"
+)
+
+
+def run_with(mode, name, program=DENSE):
+    code = "import torch; " + program.format(name=name)
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "BACKENDKIT_FALLBACK": mode},
@@ -336,6 +359,14 @@ def test_the_environment_asks_for_errors(name):
     assert done.returncode == 1
     assert "NotImplementedError: `aten::" in done.stderr
     assert "BACKENDKIT_FALLBACK=error" in done.stderr
+
+
+def test_nested_tensors_without_a_fallback(name):
+    """Autograd asks for their sizes where an error would end the process."""
+    done = run_with("error", name, NESTED)
+    assert done.returncode == 1 and done.stdout == "tensor([[2]])\n"
+    assert "NotImplementedError: `aten::mul" in done.stderr
+    assert "and kernels are for dense tensors: to let the CPU compute it" in done.stderr
 
 
 def test_the_environment_asks_for_what_there_is_not(name):

@@ -64,7 +64,22 @@ OPERATORS = {
     "linear": lambda nested: F.linear(nested, weight(nested)),
     "bmm": lambda nested: torch.bmm(nested, nested.transpose(1, 2)),
     "matmul": lambda nested: nested @ nested.transpose(1, 2),
-    "dropout": lambda nested: F.dropout(nested, 0.0),
+    "narrow": lambda nested: nested.narrow(0, 1, 1),
+    "narrow in a part": lambda nested: nested.chunk(2, -1)[1].clone(),
+    "two over one storage": lambda nested: [
+        nested,
+        nested.chunk(2, -1)[0].unbind()[0].mul_(2),
+        nested.chunk(2, -1)[1].unbind()[1].sub_(1),
+    ],
+    "of a part of a storage": lambda nested: torch.nested.as_nested_tensor(
+        list(torch.arange(24.0, device=nested.device).view(6, 4)[1:].split([2, 3]))
+    ).mul(2),
+    "without elements": lambda nested: torch.nested.nested_tensor(
+        [torch.ones(0, 4), torch.ones(2, 4)], device=nested.device
+    ).add(1),
+    "of scalars": lambda nested: torch.nested.nested_tensor(
+        [torch.tensor(1.0), torch.tensor(2.0)], device=nested.device
+    ).mul(3),
     "layer_norm": lambda nested: F.layer_norm(
         nested, (4,), weight(nested)[0].clone(), weight(nested)[1].clone()
     ),
@@ -83,9 +98,69 @@ def test_they_go_where_they_are_sent(device, other):
     assert there.device == device
     assert there.cpu().device.type == "cpu" and there.to(other).device == other
     assert torch.empty_like(there, device="cpu").device.type == "cpu"
-    assert torch.ones_like(there, device=other).device == other
+    ones = torch.ones_like(there, device=other)
+    assert ones.device == other
+    assert_same(ones, torch.ones_like(make("cpu")))
     for moved in (there, there.cpu(), there.to(other), there.to(other).to(device)):
         assert_same(moved, make("cpu"))
+
+
+def test_what_goes_to_the_host_is_no_memory_of_the_device(module, device):
+    there = make(device)
+    before = module.memory_allocated()
+    kept = [there.cpu(), torch.ones_like(there, device="cpu")]
+    assert module.memory_allocated() == before
+    assert all(one.device.type == "cpu" for one in kept)
+
+
+VIEWS = {
+    "alias": torch.ops.aten.alias.default,
+    "detach": lambda nested: nested.detach(),
+    "unbind": lambda nested: nested.unbind()[1],
+    "select": lambda nested: nested[1],
+    "chunk": lambda nested: nested.chunk(2, -1)[1],
+    "transpose": lambda nested: nested.transpose(1, 2),
+    "heads": heads,
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_copies_nothing(module, device, view):
+    if not hasattr(module, "fallback_report"):
+        pytest.skip("this backend does not tell what its fallback copies")
+    nested = make(device)
+    module.reset_fallback_report()
+    made = VIEWS[view](nested)
+    assert sum(row.bytes_copied for row in module.fallback_report().rows) == 0
+    assert made._version == nested._version
+    nested.add_(1)
+    assert made._version == nested._version
+
+
+RANDOM = {
+    "dropout": lambda nested: F.dropout(nested + 1, 0.5),
+    "randn_like": torch.randn_like,
+    "normal_": lambda nested: nested.clone().normal_(),
+}
+
+
+@pytest.mark.parametrize("draw", RANDOM)
+def test_random_numbers_are_the_device_s(module, device, draw):
+    before = torch.get_rng_state()
+    module.manual_seed(3)
+    first = RANDOM[draw](make(device))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(4)  # of the device too
+    second = RANDOM[draw](make(device))
+    assert not torch.equal(first.to_padded_tensor(9.0), second.to_padded_tensor(9.0))
+    module.manual_seed(3)
+    assert_same(RANDOM[draw](make(device)), first.cpu())
+
+
+def test_a_parameter(device):
+    parameter = nn.Parameter(make(device))
+    assert parameter.requires_grad and parameter.device == device
+    assert_same(parameter.detach(), make("cpu"))
 
 
 def test_what_tells_of_their_parts_is_on_the_host(device):

@@ -415,7 +415,7 @@ VALUES = [
     Fault(
         "a result is not on the device that is asked for",
         "include/backendkit/fallback.h",
-        "device_asked_for(*stack, first).value_or(device)",
+        "asked.value_or(device)",
         "device",
         ("test_nested.py::test_they_go_where_they_are_sent",),
     ),

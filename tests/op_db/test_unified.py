@@ -16,6 +16,7 @@ FILES = (
     "test_devices.py",
     "test_fallback.py",
     "test_memory.py",
+    "test_nested.py",
     "test_random.py",
     "test_stream_memory.py",
     "test_streams.py",

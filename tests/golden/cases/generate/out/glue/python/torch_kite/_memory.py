@@ -4,7 +4,7 @@
 """The memory of the device, as `torch.cuda.memory` has it: `torch.kite.memory`.
 
 Figures are bytes or counts. In a process that has not used the device, statistics are empty and
-figures 0: to ask for them is no use.
+figures of them 0: to ask for these is no use.
 """
 
 import importlib
