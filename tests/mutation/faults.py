@@ -259,7 +259,7 @@ MEMORY = [
     Fault(
         "all blocks are the default stream's",
         "include/backendkit/allocator.h",
-        "cache(device).allocate(bytes, Streams<Runtime>::current(index))",
+        "cache(device).allocate(bytes, stream)",
         "cache(device).allocate(bytes, 0)",
         ("test_memory.py::test_blocks_belong_to_their_stream",),
     ),
