@@ -60,7 +60,7 @@ class HostMemory {
 
   /// Notes a strided tensor of the device that the operator is given.
   void note(const at::Tensor& tensor, Use use) {
-    if (use.read || kShared) check_storage(tensor);    // else it may be about to grow
+    if (use.read) check_storage(tensor);               // else it may be about to grow
     if (use.written) tensor.storage().mutable_data();  // one that is copied on write is so now
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto [begin, end] = bytes_of(tensor);
@@ -76,11 +76,12 @@ class HostMemory {
     Transfers<Runtime> transfers;
     for (Pair& pair : pairs_) {
       const c10::Device where = pair.device.device();
-      if constexpr (kShared) {
+      if (kShared && pair.end <= pair.device.nbytes()) {
         if (where != device_) Streams<Runtime>::synchronize_current(where.index());
         pair.begin = 0;
         pair.host = c10::Storage(c10::Storage::use_byte_size_t(), pair.device.nbytes(),
                                  shared(pair.device), c10::GetCPUAllocator(), true);
+        pair.lent = pair.host.data();
       } else {
         pair.begin = std::min(pair.begin, pair.end);
         pair.host = c10::Storage(c10::Storage::use_byte_size_t(), pair.end - pair.begin,
@@ -92,7 +93,6 @@ class HostMemory {
                CopyKind::kDeviceToHost, where);
         });
       }
-      pair.lent = pair.host.data();
     }
     transfers.finish();
   }
@@ -179,7 +179,7 @@ class HostMemory {
     Intervals in;
     Intervals out;
     std::vector<at::Tensor> scattered;  ///< tensors of the host whose elements go one by one
-    const void* lent = nullptr;         ///< where the host's memory was when the operator began
+    const void* lent = nullptr;         ///< the device's memory where the host got that itself
     bool written = false;               ///< the operator writes to it
     bool fresh = false;                 ///< made by the operator
     std::size_t users = 0;              ///< results that hold a fresh storage
