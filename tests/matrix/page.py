@@ -99,7 +99,10 @@ def problems(suite: Suite) -> list[str]:
 
 def page(rows: list[Row]) -> str:
     suites = "\n".join(f"- *{name}*: {text}" for name, text in SUITES.items())
-    whole, partly = (", ".join(one) or "none" for one in without_failure(rows))
+    whole, partly = (", ".join(one) for one in without_failure(rows))
+    verdict = f"All suites without a failure: {whole or 'none'}."
+    if partly:
+        verdict += f" Those that ran, without a failure: {partly}."
     wheels = one_wheel(rows)
     return f"""# PyTorch releases
 
@@ -111,7 +114,7 @@ end of this page says otherwise:
 
 {table(["PyTorch", "Python", "build", *SUITES], [cells(row) for row in rows])}
 
-All suites without a failure: {whole}. Those that ran, without a failure: {partly}.
+{verdict}
 
 *build* is the time that `pip wheel` takes for the starter project, beside whatever else the machine
 does; where ccache had seen the same sources it is a few seconds.
