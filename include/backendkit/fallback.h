@@ -70,17 +70,14 @@ class Fallbacks {
 
   [[noreturn]] static void refuse(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                   const char* remedy, const char* why) {
-    TORCH_CHECK_NOT_IMPLEMENTED(key_on_cpu(keys) == c10::DispatchKey::CPU, "`",
-                                c10::toString(op.operator_name()), "` has no kernel for device ",
-                                c10::DeviceTypeName(kDeviceType, true), why,
-                                ", and kernels are for dense tensors: to let the CPU compute it "
-                                "for sparse, quantized or nested ones, ",
-                                remedy);
+    const bool dense = key_on_cpu(keys) == c10::DispatchKey::CPU;
+    const std::string way = dense ? ": name one in [operators.kernels] of backend.toml, \"" +
+                                        local_name(op) + "\" = \"FUNCTION\", or "
+                                  : ", and kernels are for dense tensors: to let the CPU compute "
+                                    "it for sparse, quantized or nested ones, ";
     TORCH_CHECK_NOT_IMPLEMENTED(false, "`", c10::toString(op.operator_name()),
                                 "` has no kernel for device ",
-                                c10::DeviceTypeName(kDeviceType, true), why,
-                                ": name one in [operators.kernels] of backend.toml, \"",
-                                local_name(op), "\" = \"FUNCTION\", or ", remedy);
+                                c10::DeviceTypeName(kDeviceType, true), why, way, remedy);
     std::abort();
   }
 
@@ -125,8 +122,9 @@ class Fallbacks {
     const c10::Device device = device_of(op, *stack, first, asked);
     const c10::Device target = asked.value_or(device);
     const bool stays = target.type() != kDeviceType;  // what is made, on the CPU or elsewhere
-    const c10::DeviceGuard guard(stays ? device : target);
-    Tensors tensors(stays ? device : target);
+    const c10::Device ours = stays ? device : target;
+    const c10::DeviceGuard guard(ours);
+    Tensors tensors(ours);
     const std::vector<c10::IValue> before(stack->begin() + static_cast<std::ptrdiff_t>(first),
                                           stack->end());
     for (std::size_t i = 0; i < arguments.size(); ++i) {

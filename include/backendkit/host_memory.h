@@ -58,9 +58,10 @@ class HostMemory {
 
   explicit HostMemory(c10::Device device) : device_(device) {}
 
-  /// Notes a strided tensor of the device that the operator is given.
+  /// Notes a strided tensor of the device that the operator is given. The storage of one that is
+  /// not read may be too small for it: the operator may be about to let it grow.
   void note(const at::Tensor& tensor, Use use) {
-    if (use.read) check_storage(tensor);               // else it may be about to grow
+    if (use.read) check_storage(tensor);
     if (use.written) tensor.storage().mutable_data();  // one that is copied on write is so now
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto [begin, end] = bytes_of(tensor);

@@ -14,7 +14,6 @@ pytestmark = [
     pytest.mark.needs("pinned_memory"),
 ]
 
-
 devices = pytest.mark.needs("devices")
 
 
