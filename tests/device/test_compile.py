@@ -457,6 +457,96 @@ class TestStreams:
         assert found.cpu().tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+class TestBetweenGraphs:
+    """What the device's functions read and change is read and changed by each call."""
+
+    @pytest.fixture
+    def x(self, device):
+        return torch.ones(4, device=device)
+
+    def test_the_random_state(self, x, module, backend):
+        def function(x):
+            state = module.get_rng_state()
+            first = torch.rand_like(x)
+            module.set_rng_state(state)
+            return first, torch.rand_like(x)
+
+        compiled = torch.compile(function, backend=backend)
+        for _ in range(3):
+            first, second = compiled(x)
+            torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+    def test_fork_rng(self, x, name, module, backend):
+        def function(x, state):
+            with torch.random.fork_rng(devices=[0], device_type=name):
+                module.set_rng_state(state)
+                return torch.rand_like(x)
+
+        compiled = torch.compile(function, backend=backend)
+        state = module.get_rng_state()
+        wanted = torch.rand_like(x)
+        for _ in range(3):
+            before = module.get_rng_state()
+            torch.testing.assert_close(compiled(x, state), wanted, rtol=0, atol=0)
+            assert module.get_rng_state().equal(before)
+
+    def test_the_seed(self, x, module, backend):
+        compiled = torch.compile(lambda x: (x + 1, module.initial_seed()), backend=backend)
+        for seed in (5, 6, 7):
+            module.manual_seed(seed)
+            assert compiled(x)[1] == seed
+
+    def test_a_generator(self, x, device, module, backend):
+        def function(x):
+            generator = module.default_generators[device.index]
+            return x + torch.rand(4, device=device, generator=generator), generator.initial_seed()
+
+        compiled = torch.compile(function, backend=backend)
+        for seed in (5, 6):
+            module.manual_seed(seed)
+            wanted = 1 + torch.rand(4, device=device)
+            module.manual_seed(seed)
+            found, told = compiled(x)
+            torch.testing.assert_close(found, wanted)
+            assert told == seed
+
+    def test_statistics_of_memory(self, x, device, module, backend):
+        def function(x):
+            module.reset_peak_memory_stats()
+            return x + 1, module.max_memory_allocated(), len(module.memory_snapshot())
+
+        compiled = torch.compile(function, backend=backend)
+        kept = []
+        for _ in range(3):
+            kept.append(torch.ones(10_000_000, device=device))
+            torch.ones(10_000_000, device=device)
+            now = module.memory_allocated()
+            _, peak, segments = compiled(x)
+            assert now <= peak < now + 10_000_000
+            assert segments == len(module.memory_snapshot())
+
+    def test_the_current_stream(self, x, module, streams, backend):
+        def function(x, stream):
+            module.set_stream(stream)
+            return x + 1
+
+        compiled = torch.compile(function, backend=backend)
+        default = module.default_stream()
+        module.synchronize()
+        for stream in (*streams, default):
+            compiled(x, stream)
+            assert module.current_stream() == stream
+
+    def test_one_graph_is_refused(self, x, module, backend):
+        def function(x):
+            module.reset_peak_memory_stats()
+            return x + 1
+
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.compile(function, backend=backend, fullgraph=True)(x)
+
+
 class TestLimits:
     """Where PyTorch breaks the graph or refuses, for this device as for others."""
 

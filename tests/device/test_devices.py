@@ -4,6 +4,7 @@
 import copy
 import threading
 
+import numpy as np
 import pytest
 import torch
 from stream_tools import Work, in_threads, on
@@ -252,6 +253,18 @@ def test_a_thread_that_begins_is_on_the_first_device(module, other):
     thread.start()
     thread.join()
     assert seen == [0]
+
+
+@pytest.mark.parametrize("wrong", [1.0, "cpu", [0], {}], ids=repr)
+def test_what_is_no_device_is_refused(module, name, wrong):
+    for function in (module.set_device, module.synchronize, module.current_stream):
+        with pytest.raises(ValueError, match=f"expected a {name} device"):
+            function(wrong)
+
+
+def test_an_index_of_numpy(module, other):
+    module.set_device(np.int64(1))
+    assert module.current_device() == 1
 
 
 def test_device_of(module, device, other):

@@ -273,7 +273,9 @@ def test_pytorch_s_viewer_reads_a_snapshot(module, device, tmp_path):
 def test_pytorch_s_viewer_reads_an_out_of_memory(module, device):
     from torch.cuda import _memory_viz
 
-    module.memory._record_memory_history(context=None, stacks="python")
+    module.memory._record_memory_history(
+        context=None, stacks="python", device=device, clear_history=True
+    )
     try:
         with pytest.raises(torch.OutOfMemoryError):
             torch.empty(1 << 50, dtype=torch.uint8, device=device)

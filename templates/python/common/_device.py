@@ -8,6 +8,7 @@ Where the backend could not be loaded, or no device is there, `is_available()` i
 """
 
 import importlib
+import operator
 import threading
 from typing import Any, Callable, NamedTuple, Optional, Union
 
@@ -41,13 +42,22 @@ _NAME: str = _build.DEVICE
 _failure: Optional[Exception] = None  # why the backend is not loaded
 _initialized = False  # PyTorch's checkpoints read this name
 _lock = threading.RLock()
+_outside_graphs: Any = None  # what torch.compile finds in place of the library: see `_dynamo.py`
 _unpublished: set[str] = set()  # the vendor's modules whose names are still to come
 _postponed: list[tuple[Callable[[], None], bool]] = []
 
 
 def _library() -> Any:
     """The operators of the backend's library."""
-    return torch.ops._{{package}}
+    return _outside_graphs if torch.compiler.is_dynamo_compiling() else torch.ops._{{package}}
+
+
+def _operators() -> list[tuple[str, Callable[..., Any]]]:
+    """The operators of `_library` by their names; none where the backend could not be loaded."""
+    within = "_{{package}}::"
+    known = torch._C._dispatch_get_all_op_names()
+    names = [one[len(within) :] for one in known if one.startswith(within)]
+    return [(name, getattr(torch.ops._{{package}}, name)) for name in names]
 
 
 def is_available() -> bool:
@@ -125,10 +135,20 @@ def _index(device: _Device) -> int:
         device = device.index
     if device is None:
         return _current_device()
+    if not isinstance(device, int):
+        device = _as_index(device)
     count = device_count()
     if not 0 <= device < count:
         raise ValueError(f"there is no device `{_NAME}:{device}`, the last one is {count - 1}")
     return device
+
+
+def _as_index(number: Any) -> int:
+    """A number that is no `int` but counts as one, such as NumPy's; a ValueError for others."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise ValueError(f"expected a {_NAME} device or its index, got {number!r}") from None
 
 
 def _current_device() -> int:
@@ -185,8 +205,8 @@ class device_of(device):
     Does nothing for what lies elsewhere.
     """
 
-    def __init__(self, data: Any) -> None:
-        super().__init__(data.get_device() if data.device.type == _NAME else -1)
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.device.type == _NAME else -1)
 
 
 def synchronize(device: _Device = None) -> None:
@@ -208,8 +228,8 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
     return [getattr(torch, name) for name in _build.AMP_DTYPES]
 
 
-def is_bf16_supported() -> bool:
-    """Whether autocast may use bfloat16 on the device. Raises nothing."""
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether autocast may use bfloat16 on the device, emulated or not. Raises nothing."""
     return torch.bfloat16 in get_amp_supported_dtype()
 
 

@@ -55,13 +55,18 @@ class Stream(metaclass=_Ours):
 class Event(metaclass=_Ours):
     """A `torch.Event`: a point in the work of a stream, to wait for or to take the time of.
 
-    Raises as `init` does, and NotImplementedError for one that processes would share.
+    Raises as `init` does, and NotImplementedError for one that processes would share. `external`,
+    which `torch.cuda` has, is of graphs that a device records.
     """
 
     _base = torch.Event
 
     def __new__(
-        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+        cls,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+        external: bool = False,
     ) -> torch.Event:
         if interprocess:
             raise NotImplementedError(
@@ -89,13 +94,16 @@ def default_stream(device: _Device = None) -> torch.Stream:
 
 
 def set_stream(stream: Optional[torch.Stream]) -> None:
-    """Makes a stream this thread's current one of its device; None does nothing.
-
-    The current device stays, unlike in `with torch.{{device}}.stream(...)`.
-    """
+    """Makes a stream and its device this thread's current ones; None does nothing."""
     if stream is not None:
         index = _device._index(stream.device)
         _device._library().exchange_stream(index, stream.stream_id)
+        _device._exchange_device(index)
+
+
+def _set_stream(stream: torch.Stream) -> None:
+    """As `set_stream`, but leaves the current device, of which a graph knows nothing."""
+    _set_stream_by_id(stream.stream_id, stream.device.index, _PRIVATE_USE_1)
 
 
 def _set_stream_by_id(stream_id: int, device_index: int, device_type: int) -> None:

@@ -9,7 +9,7 @@ lacks is left out: Dynamo then breaks the graph there, and the result is the sam
 
 import importlib
 import types
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -80,7 +80,7 @@ def _interface(module: types.ModuleType) -> type:
         "is_available": staticmethod(_device.is_available),
         "stream": staticmethod(_streams.stream),
         "current_stream": staticmethod(_streams.current_stream),
-        "set_stream": staticmethod(_streams.set_stream),
+        "set_stream": staticmethod(_streams._set_stream),
         "_set_stream_by_id": staticmethod(_streams._set_stream_by_id),
         "get_raw_stream": staticmethod(_streams._raw_stream),
         "synchronize": staticmethod(_device.synchronize),
@@ -88,9 +88,7 @@ def _interface(module: types.ModuleType) -> type:
             lambda device=None: _ask("get_device_properties", device)
         ),
         "get_compute_capability": staticmethod(_capability),
-        "is_bf16_supported": staticmethod(
-            lambda including_emulation=False: _device.is_bf16_supported()
-        ),
+        "is_bf16_supported": staticmethod(_device.is_bf16_supported),
         "memory_allocated": staticmethod(_device.memory.memory_allocated),
     }
     base = module.DeviceInterface
@@ -103,11 +101,21 @@ def teach(dynamo: types.ModuleType) -> None:
     if _streams_are_known(dynamo):
         dynamo.allow_in_graph(_streams.stream)
     _fold(dynamo)
-    # Not `register_device_context_manager`: AOT autograd drops the change of the device from the
-    # graph, and "kite" without an index would be another device there. So the graph breaks, before
-    # Dynamo calls the function to see what it returns.
-    dynamo.allow_in_graph(_device._exchange_device)  # only what is can be disallowed
-    dynamo.disallow_in_graph(_device._exchange_device)
+    # A graph holds nothing of what the library's operators read and change, and AOT autograd would
+    # call them while it traces and never again. So each breaks the graph. `device` is no exception
+    # by `register_device_context_manager`: "kite" without an index would be another device there.
+    outside = {name: _outside(dynamo, operator) for name, operator in _device._operators()}
+    _device._outside_graphs = types.SimpleNamespace(**outside)
+
+
+def _outside(dynamo: types.ModuleType, operator: Callable[..., Any]) -> Any:
+    """The operator, which Dynamo does not trace but calls between two graphs."""
+
+    def call(*arguments: Any) -> Any:
+        return operator(*arguments)
+
+    call.__qualname__ = str(operator)  # what PyTorch says where it may not break the graph
+    return dynamo.disable(call)
 
 
 def _streams_are_known(dynamo: types.ModuleType) -> bool:

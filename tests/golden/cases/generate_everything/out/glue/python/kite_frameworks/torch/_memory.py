@@ -177,12 +177,17 @@ def _record_memory_history(
     context: Optional[str] = "all",
     stacks: str = "all",
     max_entries: int = 100_000,
+    device: _Device = None,
+    clear_history: bool = False,
 ) -> None:
     """Remembers the latest events of all devices' memory for `_snapshot`; None stops that.
 
-    No stacks are recorded, whatever `context` and `stacks`, which `torch.cuda` has, say.
+    `clear_history` forgets those there are. No stacks are recorded, whatever `context` and `stacks`
+    say, nor does `device`, as in `torch.cuda`, leave others out.
     """
     for index in range(_device.device_count()):
+        if clear_history:
+            _device._library().keep_memory_history(index, 0)
         _device._library().keep_memory_history(index, max_entries if enabled else 0)
 
 
