@@ -61,11 +61,15 @@ class Devices {
   static void set(c10::DeviceIndex index) {
     const int device = checked(index);
     use();
-    if (Runtime::current_device() != device) Runtime::set_device(device);
+    if (Runtime::current_device() == device) return;
+    Runtime::set_device(device);
+    if (const Visitor visit = visitor_.load(std::memory_order_relaxed)) visit(index);
   }
 
-  /// Makes a device current and returns the one that was.
+  /// Makes a device current and returns the one that was. Every guard of a device calls it, that
+  /// before a kernel as well, which may touch the driver without a call of `use`.
   static c10::DeviceIndex exchange(c10::DeviceIndex index) {
+    check_not_forked();
     const c10::DeviceIndex before = current();
     if (index != before || count() == 0) set(index);
     return before;
@@ -83,6 +87,13 @@ class Devices {
     Runtime::synchronize(device);
   }
 
+  /// Has a function called in the thread that makes another device its current one, but not when
+  /// the end of a guard takes that back. It is for a profiler, of which there is one.
+  using Visitor = void (*)(c10::DeviceIndex);
+  static void on_change(Visitor visit) {
+    visitor_ = visit;
+  }
+
   /// Notes that the driver is in use from now on. Throws in a child of a process that used it: a
   /// driver does not survive a fork.
   static void use() {
@@ -95,9 +106,7 @@ class Devices {
         used_.store(true, std::memory_order_release);
       });
     }
-    TORCH_CHECK(!forked_, "Cannot re-initialize ", c10::DeviceTypeName(kDeviceType, true),
-                " in forked subprocess. To use ", c10::DeviceTypeName(kDeviceType, true),
-                " with multiprocessing, you must use the 'spawn' start method");
+    check_not_forked();
   }
 
   static bool used() {
@@ -115,6 +124,13 @@ class Devices {
   }
 
  private:
+  static void check_not_forked() {
+    TORCH_CHECK(!forked_, "Cannot re-initialize ", c10::DeviceTypeName(kDeviceType, true),
+                " in forked subprocess. To use ", c10::DeviceTypeName(kDeviceType, true),
+                " with multiprocessing, you must use the 'spawn' start method");
+  }
+
+  inline static std::atomic<Visitor> visitor_{nullptr};
   inline static std::atomic<bool> used_{false};
   inline static std::atomic<bool> forked_{false};
 };

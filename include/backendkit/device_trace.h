@@ -24,12 +24,28 @@
 namespace backendkit {
 
 /// What torch.profiler shows of the device in one recording: the work of each operator that called
-/// no other, by events on the stream that was current when it began and when it ended. The
+/// no other, by events on the stream that was current when it began and when it ended. Where an
+/// operator makes another device the current one, as its guard does, its work is that device's. The
 /// profiler tells a recording of all operators, of any thread.
 template <class Runtime>
 class DeviceTrace final : public libkineto::IActivityProfilerSession {
  public:
+  /// `own` begins the names of operators that are left out: those of the device's Python module.
+  explicit DeviceTrace(std::string own) : own_(std::move(own)) {}
+
+  ~DeviceTrace() override {
+    const std::lock_guard<std::mutex> lock(latest_mutex_);
+    if (latest_ == this) latest_ = nullptr;
+  }
+  DeviceTrace(const DeviceTrace&) = delete;
+  DeviceTrace& operator=(const DeviceTrace&) = delete;
+
   void start() override {
+    {
+      const std::lock_guard<std::mutex> lock(latest_mutex_);
+      latest_ = this;
+    }
+    Devices<Runtime>::on_change(&move_call);
     const std::lock_guard<std::mutex> lock(mutex_);
     recording_ = true;
     status_ = libkineto::TraceStatus::RECORDING;
@@ -48,7 +64,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
   void pushCorrelationId(std::uint64_t id) override {
     Calls& calls = calls_of_this_thread();
     if (!calls.empty()) calls.back().leaf = false;
-    calls.push_back({this, id, event(), true});
+    calls.push_back({this, id, event()});
   }
 
   void popCorrelationId() override {
@@ -57,8 +73,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     Call call = std::move(calls.back());
     calls.pop_back();
     if (!call.leaf || call.session != this || call.start == nullptr) return;
-    Time end = event();
-    if (end == nullptr || end->device() != call.start->device()) return;
+    Time end = event(call.start->device());
+    if (end == nullptr) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     works_.push_back({call.id, std::move(call.start), std::move(end)});
   }
@@ -91,7 +107,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     const DeviceTrace* session;
     std::uint64_t id;
     Time start;
-    bool leaf;
+    bool leaf = true;
+    bool moved = false;  ///< to another device than the one that it began on
   };
   using Calls = std::vector<Call>;
 
@@ -112,14 +129,28 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     return calls;
   }
 
-  /// Null while nothing is recorded, and where the device was not used yet: the profiler is not
+  /// The innermost operator of this thread makes a device the current one.
+  static void move_call(c10::DeviceIndex device) {
+    Calls& calls = calls_of_this_thread();
+    if (calls.empty()) return;
+    Call& call = calls.back();
+    if (!call.leaf || call.moved || call.start == nullptr) return;
+    call.moved = true;
+    const std::lock_guard<std::mutex> lock(latest_mutex_);
+    if (call.session == latest_) call.start = latest_->event(device);
+  }
+
+  /// As below, of the current device. Null where the device was not used yet: the profiler is not
   /// what makes a process use it.
   Time event() {
-    if (!Devices<Runtime>::in_use()) return nullptr;
+    return Devices<Runtime>::in_use() ? event(Devices<Runtime>::current()) : nullptr;
+  }
+
+  /// A point in the work of a device's current stream; null while nothing is recorded.
+  Time event(c10::DeviceIndex device) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!recording_) return nullptr;
     try {
-      const c10::DeviceIndex device = Devices<Runtime>::current();
       if (origins_.find(device) == origins_.end()) {
         auto first = std::make_unique<TimedEvent<Runtime>>(device);
         first->synchronize();
@@ -139,7 +170,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
 
   void add(const Work& work, const libkineto::getLinkedActivityCallback& linked) {
     const auto* const cause = linked(static_cast<std::int32_t>(work.id));
-    if (cause == nullptr) return;
+    if (cause == nullptr || cause->name().starts_with(own_)) return;
     const Origin& origin = origins_.at(work.start->device());
     const double start = work.start->ms_since(*origin.event);
     const double end = start + std::max(0.0, work.end->ms_since(*work.start));
@@ -166,6 +197,10 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
                   : libkineto::ActivityType::CONCURRENT_KERNEL;
   }
 
+  inline static std::mutex latest_mutex_;
+  inline static DeviceTrace* latest_ = nullptr;  ///< the recording that was started last
+
+  const std::string own_;
   std::mutex mutex_;
   bool recording_ = false;
   std::map<c10::DeviceIndex, Origin> origins_;
@@ -179,6 +214,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
 template <class Runtime>
 class DeviceTracer final : public libkineto::IActivityProfiler {
  public:
+  explicit DeviceTracer(std::string own) : own_(std::move(own)) {}
+
   const std::string& name() const override {
     static const std::string name = "BackendKit";
     return name;
@@ -194,7 +231,7 @@ class DeviceTracer final : public libkineto::IActivityProfiler {
       const std::set<libkineto::ActivityType>& kinds, const libkineto::Config&) override {
     if (kinds.count(libkineto::ActivityType::CONCURRENT_KERNEL) == 0) return nullptr;
     if constexpr (HasElapsedMs<Runtime>) {
-      return std::make_unique<DeviceTrace<Runtime>>();
+      return std::make_unique<DeviceTrace<Runtime>>(own_);
     } else {
       warn_of_no_times<Runtime>();
       return nullptr;
@@ -206,6 +243,9 @@ class DeviceTracer final : public libkineto::IActivityProfiler {
       const libkineto::Config& config) override {
     return configure(kinds, config);
   }
+
+ private:
+  const std::string own_;
 };
 
 inline void register_trace_maker(libkineto::ChildActivityProfilerFactory make) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include <c10/util/ApproximateClock.h>
 #include <torch/csrc/profiler/stubs/base.h>
@@ -66,12 +67,15 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
   }
 };
 
-/// Tells PyTorch's profilers of the device.
+/// Tells PyTorch's profilers of the device. `own` is the namespace of the operators that its Python
+/// module calls, which are no work of the device.
 template <class Runtime>
-void register_profiler() {
+void register_profiler(const char* own) {
   static ProfilerStubs<Runtime> stubs;
   torch::profiler::impl::registerPrivateUse1Methods(&stubs);
-  register_trace_maker([] { return std::make_unique<DeviceTracer<Runtime>>(); });
+  register_trace_maker([prefix = std::string(own) + "::"] {
+    return std::make_unique<DeviceTracer<Runtime>>(prefix);
+  });
 }
 
 }  // namespace backendkit

@@ -26,7 +26,7 @@ ProfiledRange::~ProfiledRange() = default;
 namespace {
 
 [[maybe_unused]] const bool registered = [] {
-  backendkit::register_profiler<::{{runtime}}>();
+  backendkit::register_profiler<::{{runtime}}>("_{{package}}");
   return true;
 }();
 

@@ -107,8 +107,9 @@ tensor = torch.ones(2, device=NAME)
 def use():
     print(module._is_in_bad_fork(), module.is_initialized())
     for work in (lambda: torch.ones(1, device=NAME), lambda: torch.ones(1).to(NAME),
-                 lambda: tensor + 1, lambda: tensor.cpu(), lambda: module.synchronize(),
-                 lambda: module.get_rng_state(), lambda: module.set_device(0)):
+                 lambda: tensor + 1, lambda: tensor.add_(1), lambda: tensor.cpu(),
+                 lambda: module.synchronize(), lambda: module.get_rng_state(),
+                 lambda: module.set_device(0)):
         try:
             work()
             print("done")
@@ -117,7 +118,7 @@ def use():
 in_a_child(use)
 """)
     assert lines[0] == "True False"
-    assert lines[1:-1] == [refusal(name)] * 7
+    assert lines[1:-1] == [refusal(name)] * 8
     assert lines[-1] == "child 0"
 
 

@@ -12,6 +12,7 @@ from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 BOTH = (ProfilerActivity.CPU, ProfilerActivity.PrivateUse1)
+KINDS_OF_WORK = ("kernel", "gpu_memcpy")  # what a trace calls work of a device
 times = pytest.mark.skipif(
     RELEASE < (2, 8), reason="PyTorch: reads no times of devices outside its tree before 2.8"
 )
@@ -119,7 +120,7 @@ class TestTrace:
         with recorded(module) as prof:
             big + 1
         events = self.trace(prof, tmp_path)
-        found = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy")]
+        found = [event for event in events if event.get("cat") in KINDS_OF_WORK]
         assert found
         for event in found:
             assert event["dur"] >= 0
@@ -136,9 +137,26 @@ class TestTrace:
         places = {
             (event["args"]["device"], event["args"]["stream"])
             for event in events
-            if event.get("cat") in ("kernel", "gpu_memcpy")
+            if event.get("cat") in KINDS_OF_WORK
         }
         assert (1, stream.stream_id) in places
+
+    @rows
+    def test_work_is_of_the_tensors_device(self, module, other, tmp_path):
+        """And not of the current one, which is another."""
+        x = torch.ones(1 << 20, device=other)
+        y = torch.empty_like(x)
+        with recorded(module) as prof:
+            for _ in range(3):
+                torch.sin(x, out=y)
+                y.copy_(x)
+            module.synchronize(other)
+        rows = [
+            event for event in self.trace(prof, tmp_path) if event.get("cat") in KINDS_OF_WORK
+        ]
+        assert {event["args"]["device"] for event in rows} == {1}
+        assert sum("sin" in event["name"] for event in rows) == 3
+        assert not [event["name"] for event in rows if event["name"].startswith("_")]
 
     @rows
     def test_steps(self, module, big, tmp_path):

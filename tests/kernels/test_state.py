@@ -14,6 +14,7 @@ from conftest import build, run
 
 HERE = Path(__file__).parent
 EXAMPLE = '# "add.out" = "foo::add"\n'
+SOURCES = ("metadata.cpp", "pinned.cpp", "random.cpp")
 COUNT = "  static int device_count();\n"
 METADATA = "".join(
     f"  static void {name}(const at::Tensor& tensor, backendkit::TensorMetadata& metadata);\n"
@@ -29,20 +30,21 @@ def state_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run(os.environ["BACKENDGEN"], "new", project)
     assert done.returncode == 0, done.stdout
     kernels = (HERE / "state" / "operators.toml").read_text(encoding="utf-8")
+    sources = " ".join(f"csrc/{source}" for source in SOURCES)
     for file, old, new in [
         ("backend.toml", EXAMPLE, kernels),
-        ("CMakeLists.txt", "SOURCES", "SOURCES csrc/random.cpp csrc/metadata.cpp"),
+        ("CMakeLists.txt", "SOURCES", f"SOURCES {sources}"),
         ("csrc/runtime.h", COUNT, COUNT + METADATA),
     ]:
         text = (project / file).read_text(encoding="utf-8")
         assert text.count(old) == 1
         (project / file).write_text(text.replace(old, new), encoding="utf-8")
-    for source in ("random.cpp", "metadata.cpp"):
+    for source in SOURCES:
         shutil.copy(HERE / "state" / source, project / "csrc")
     return build(project, folder)
 
 
-@pytest.mark.parametrize("part", ["random", "metadata"])
+@pytest.mark.parametrize("part", ["random", "metadata", "pinned", "processes"])
 def test_state(state_site: Path, part: str) -> None:
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / f"check_{part}.py"]
     environment = {"PYTHONPATH": str(state_site), "FOO_SIMULATOR_DELAY": "200"}

@@ -26,7 +26,7 @@ ProfiledRange::~ProfiledRange() = default;
 namespace {
 
 [[maybe_unused]] const bool registered = [] {
-  backendkit::register_profiler<::kite::Runtime>();
+  backendkit::register_profiler<::kite::Runtime>("_torch_kite");
   return true;
 }();
 

@@ -26,7 +26,7 @@ ProfiledRange::~ProfiledRange() = default;
 namespace {
 
 [[maybe_unused]] const bool registered = [] {
-  backendkit::register_profiler<::kite::v1::Runtime>();
+  backendkit::register_profiler<::kite::v1::Runtime>("_kite_frameworks");
   return true;
 }();
 
