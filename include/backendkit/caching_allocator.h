@@ -124,9 +124,19 @@ class CachingAllocator : public MemorySizes {
   /// Tells that work of another stream uses a block that a tensor has.
   void record_stream(MemoryBlock* block, std::int64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<std::int64_t>& users = block->users;
-    if (stream == block->stream) return;
-    if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
+    add_user(block, stream);
+  }
+
+  /// The same of the block that an address lies in. False when no tensor has a block there.
+  bool record_stream_at(const void* address, std::int64_t stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Segment* const segment = segment_of(address);
+    if (segment == nullptr) return false;
+    MemoryBlock* block = segment->first;
+    while (static_cast<const char*>(address) >= block->pointer + block->bytes) block = block->after;
+    if (!block->allocated) return false;
+    add_user(block, stream);
+    return true;
   }
 
   /// Gives all segments back to the driver of which no block is in use.
@@ -178,11 +188,7 @@ class CachingAllocator : public MemorySizes {
   /// Whether an address lies in a segment.
   bool has(const void* address) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    char* const wanted = static_cast<char*>(const_cast<void*>(address));
-    const auto after = segments_.upper_bound(wanted);
-    if (after == segments_.begin()) return false;
-    const auto& [begin, segment] = *std::prev(after);
-    return wanted < begin + segment.bytes;
+    return segment_of(address) != nullptr;
   }
 
   /// Remembers the latest `most` events from now on; 0 stops that.
@@ -209,6 +215,21 @@ class CachingAllocator : public MemorySizes {
   };
 
   using FreeBlocks = MemoryBlock::Free;
+
+  /// The segment that an address lies in, null if there is none.
+  const Segment* segment_of(const void* address) const {
+    char* const wanted = static_cast<char*>(const_cast<void*>(address));
+    const auto after = segments_.upper_bound(wanted);
+    if (after == segments_.begin()) return nullptr;
+    const auto& [begin, segment] = *std::prev(after);
+    return wanted < begin + segment.bytes ? &segment : nullptr;
+  }
+
+  static void add_user(MemoryBlock* block, std::int64_t stream) {
+    std::vector<std::int64_t>& users = block->users;
+    if (stream == block->stream) return;
+    if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
+  }
 
   FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
 

@@ -66,7 +66,7 @@ class Generator final : public c10::GeneratorImpl {
     TORCH_CHECK(state.numel() == kStateBytes, "RNG state of ", device().type(), " has ",
                 kStateBytes, " bytes, not ", state.numel());
     std::uint64_t words[2];
-    std::memcpy(words, state.data(), kStateBytes);
+    std::memcpy(words, state.data_dtype_initialized<std::uint8_t>(), kStateBytes);
     check_offset(words[1]);  // a state that is refused changes nothing
     state_ = {words[0], words[1]};
   }

@@ -66,7 +66,7 @@ class HostMemory {
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto [begin, end] = bytes_of(tensor);
     pair.begin = std::min(pair.begin, begin / kAlignment * kAlignment);
-    pair.end = std::max(pair.end, end);
+    if (begin < end) pair.end = std::max(pair.end, end);
     if (use.read) pair.in.add(begin, end);
     pair.written |= use.written;
   }
@@ -124,7 +124,7 @@ class HostMemory {
       if (pair->written) {
         write(*pair, result);
       } else {
-        pair->needed = std::max(pair->needed, bytes_of(result).second + pair->begin);
+        need(*pair, result);
       }
       return;
     }
@@ -212,15 +212,21 @@ class HostMemory {
   /// Notes that the elements of a tensor of the host's side go to the device, and not what lies
   /// between them, which others may write meanwhile.
   static void write(Pair& pair, const at::Tensor& host) {
-    const auto [begin_of, end_of] = bytes_of(host);
-    const std::size_t first = begin_of + pair.begin;
-    pair.needed = std::max(pair.needed, end_of + pair.begin);
+    const std::size_t first = bytes_of(host).first + pair.begin;
+    need(pair, host);
     if (const Runs runs(host); runs.few()) {
       runs.each(
           [&](std::size_t begin, std::size_t end) { pair.out.add(first + begin, first + end); });
     } else {
       pair.scattered.push_back(host);
     }
+  }
+
+  /// Notes that the device's storage has to have room for a tensor of the host's side. One without
+  /// elements needs none, wherever in the storage it begins.
+  static void need(Pair& pair, const at::Tensor& host) {
+    const auto [begin, end] = bytes_of(host);
+    if (begin < end) pair.needed = std::max(pair.needed, end + pair.begin);
   }
 
   static std::int64_t elements(std::size_t bytes, const at::Tensor& tensor) {

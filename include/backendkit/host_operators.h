@@ -77,6 +77,10 @@ class HostOperators {
     if (!has_kernel("smooth_l1_loss.out")) {
       register_boxed_unless_own<answer>(aten, "smooth_l1_loss");
     }
+    // PyTorch's own implementation, for all devices, begins kernels of those in its tree alone.
+    for (const char* window : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
+      register_boxed_unless_own<answer>(aten, window);
+    }
     for (const char* check : checks()) register_boxed_unless_own<answer>(aten, check);
     register_attention_choice(aten);
   }

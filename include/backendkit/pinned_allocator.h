@@ -90,13 +90,18 @@ class PinnedAllocator final : public HostAllocatorBase {
   static bool record_stream(const c10::DataPtr& data, c10::StreamId stream,
                             c10::DeviceIndex device) {
     if (data.get_deleter() != &free_block) return false;
-    return record(data.get_context(), stream, device);
+    if (auto* const block = static_cast<MemoryBlock*>(data.get_context())) {
+      cache().record_stream(block, PinnedMemory<Runtime>::user(device, stream));
+    }
+    return true;
   }
 
   // at::HostAllocator
 
-  bool record_event(void*, void* context, c10::Stream stream) {
-    return record(context, stream.id(), stream.device_index());
+  /// As `record_stream`. What context other memory has is not known, so the address tells.
+  bool record_event(void* address, void*, c10::Stream stream) {
+    return cache().record_stream_at(
+        address, PinnedMemory<Runtime>::user(stream.device_index(), stream.id()));
   }
 
   /// Does nothing in a child of a process that used the device: its blocks are the parent's.
@@ -114,13 +119,6 @@ class PinnedAllocator final : public HostAllocatorBase {
   static Cache& cache() {
     static auto* const cache = new Cache;
     return *cache;
-  }
-
-  static bool record(void* context, c10::StreamId stream, c10::DeviceIndex device) {
-    if (context == nullptr) return true;
-    cache().record_stream(static_cast<MemoryBlock*>(context),
-                          PinnedMemory<Runtime>::user(device, stream));
-    return true;
   }
 
   /// As for memory of the device: see Allocator.

@@ -121,6 +121,15 @@ def test_fourier(device, transform):
     torch.testing.assert_close(there.cpu(), here)
 
 
+@pytest.mark.parametrize("window", ["bartlett", "blackman", "hamming", "hann", "kaiser"])
+def test_windows(device, window):
+    make = getattr(torch, f"{window}_window")
+    for arguments in ((7,), (8, False), (8, True)):
+        found = make(*arguments, device=device)
+        assert found.device == device
+        torch.testing.assert_close(found.cpu(), make(*arguments))
+
+
 def test_conjugate_and_negative_views(device):
     values = torch.randn(3, 3, dtype=torch.complex64)
     for view in (lambda x: x.conj() @ x, lambda x: x.conj().imag.atan(), lambda x: x.mH.sum()):

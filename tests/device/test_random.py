@@ -10,6 +10,7 @@ import threading
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -120,6 +121,16 @@ def test_what_is_no_state_is_refused(module, state, error):
     with pytest.raises(error, match="RNG state|multiple of 4"):
         module.set_rng_state(state)
     assert module.initial_seed() == 3
+
+
+def test_a_state_without_memory_is_refused(name):
+    """What tracing has in place of tensors."""
+    generator = torch.Generator(device=name).manual_seed(3)
+    with FakeTensorMode():
+        state = torch.empty(16, dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="not allocated"):
+        generator.set_state(state)
+    assert generator.initial_seed() == 3
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,34 @@ def test_a_tensor_sees_a_resized_storage(device):
     assert tensor.fill_(2).tolist() == [2, 2, 2, 2]
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda view: view.zero_(),
+        lambda view: torch._foreach_zero_([view]),
+        lambda view: torch.sin(view, out=view),
+        lambda view: view.add(1),
+        lambda view: view.view(-1),
+    ],
+    ids=["in place", "foreach", "out", "read", "view"],
+)
+def test_an_empty_view_needs_no_memory(module, device, work):
+    """Even one that begins behind all elements of a tensor whose memory was given up."""
+    tensor = torch.ones(1_000_000, device=device)
+    view = tensor[1_000_000:]
+    tensor.untyped_storage().resize_(0)
+    before = module.memory_allocated()
+    work(view)
+    assert tensor.untyped_storage().nbytes() == 0
+    assert module.memory_allocated() == before
+
+
+def test_an_empty_view_among_others(device):
+    tensor = torch.arange(4096.0, device=device)
+    torch._foreach_add_([tensor[4096:], tensor[2048:], tensor[:0]], 1)
+    assert tensor.sum().item() == sum(range(4096)) + 2048
+
+
 def test_a_tensor_of_a_storage(device, storage):
     tensor = torch.empty(0, device=device).set_(storage, 1, (2,), (2,))
     assert tensor.tolist() == [1, 3]

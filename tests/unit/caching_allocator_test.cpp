@@ -195,6 +195,25 @@ TEST_CASE("a block that another stream uses waits for its event", "[caching_allo
   check_books(f.allocator, f.world);
 }
 
+TEST_CASE("a block is found by an address", "[caching_allocator]") {
+  Fixture f;
+  MemoryBlock* const before = f.allocator.allocate(100, 0);
+  MemoryBlock* const block = f.allocator.allocate(1000, 0);
+  MemoryBlock* const freed = f.allocator.allocate(100, 0);
+  f.allocator.free(freed);
+  char foreign = 0;
+  CHECK_FALSE(f.allocator.record_stream_at(nullptr, 7));
+  CHECK_FALSE(f.allocator.record_stream_at(&foreign, 7));
+  CHECK_FALSE(f.allocator.record_stream_at(block->pointer + block->bytes, 7));
+  CHECK(f.allocator.record_stream_at(block->pointer, 7));
+  CHECK(f.allocator.record_stream_at(block->pointer + block->bytes - 1, 8));
+  f.allocator.free(before);
+  CHECK(f.world.events == 0);
+  f.allocator.free(block);
+  CHECK(f.world.events == 2);
+  check_books(f.allocator, f.world);
+}
+
 TEST_CASE("events are looked at in the order of each stream", "[caching_allocator]") {
   Fixture f;
   MemoryBlock* a = f.allocator.allocate(kMiB, 0);
