@@ -90,9 +90,7 @@ class Devices {
   /// Has a function called in the thread that makes another device its current one, but not when
   /// the end of a guard takes that back. It is for a profiler, of which there is one.
   using Visitor = void (*)(c10::DeviceIndex);
-  static void on_change(Visitor visit) {
-    visitor_ = visit;
-  }
+  static void on_change(Visitor visit) { visitor_ = visit; }
 
   /// Notes that the driver is in use from now on. Throws in a child of a process that used it: a
   /// driver does not survive a fork.

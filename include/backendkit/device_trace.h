@@ -142,9 +142,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
 
   /// As below, of the current device. Null where the device was not used yet: the profiler is not
   /// what makes a process use it.
-  Time event() {
-    return Devices<Runtime>::in_use() ? event(Devices<Runtime>::current()) : nullptr;
-  }
+  Time event() { return Devices<Runtime>::in_use() ? event(Devices<Runtime>::current()) : nullptr; }
 
   /// A point in the work of a device's current stream; null while nothing is recorded.
   Time event(c10::DeviceIndex device) {

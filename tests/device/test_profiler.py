@@ -151,9 +151,7 @@ class TestTrace:
                 torch.sin(x, out=y)
                 y.copy_(x)
             module.synchronize(other)
-        rows = [
-            event for event in self.trace(prof, tmp_path) if event.get("cat") in KINDS_OF_WORK
-        ]
+        rows = [event for event in self.trace(prof, tmp_path) if event.get("cat") in KINDS_OF_WORK]
         assert {event["args"]["device"] for event in rows} == {1}
         assert sum("sin" in event["name"] for event in rows) == 3
         assert not [event["name"] for event in rows if event["name"].startswith("_")]
