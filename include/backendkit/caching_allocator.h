@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,26 +14,11 @@
 #include <vector>
 
 #include <backendkit/memory_block.h>
+#include <backendkit/memory_driver.h>
 #include <backendkit/memory_history.h>
 #include <backendkit/memory_statistics.h>
 
 namespace backendkit {
-
-/// What a CachingAllocator needs of a driver, for one device. `Event` is a value, such as a handle.
-template <class Driver>
-concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
-                                std::int64_t stream, typename Driver::Event event) {
-  /// A segment of memory; null when there is not enough.
-  { driver.allocate(bytes) } -> std::same_as<void*>;
-  /// Gives a segment back, of which no work is left.
-  { driver.deallocate(pointer, bytes) } -> std::same_as<void>;
-  /// Waits for all work of the device.
-  { driver.synchronize() } -> std::same_as<void>;
-  /// An event behind the work that a stream has now; may throw.
-  { driver.record(stream) } -> std::same_as<typename Driver::Event>;
-  { driver.done(event) } -> std::same_as<bool>;
-  { driver.destroy(event) } -> std::same_as<void>;
-};
 
 /// The memory of one device, cached: what tensors free is given to later ones, since a driver's own
 /// calls take long and wait for the device. As PyTorch's allocator for CUDA: blocks are cut from
@@ -124,18 +108,15 @@ class CachingAllocator : public MemorySizes {
   /// Tells that work of another stream uses a block that a tensor has.
   void record_stream(MemoryBlock* block, std::int64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    add_user(block, stream);
+    block->used_by(stream);
   }
 
   /// The same of the block that an address lies in. False when no tensor has a block there.
   bool record_stream_at(const void* address, std::int64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Segment* const segment = segment_of(address);
-    if (segment == nullptr) return false;
-    MemoryBlock* block = segment->first;
-    while (static_cast<const char*>(address) >= block->pointer + block->bytes) block = block->after;
-    if (!block->allocated) return false;
-    add_user(block, stream);
+    MemoryBlock* const block = block_at(address);
+    if (block == nullptr || !block->allocated) return false;
+    block->used_by(stream);
     return true;
   }
 
@@ -188,7 +169,7 @@ class CachingAllocator : public MemorySizes {
   /// Whether an address lies in a segment.
   bool has(const void* address) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return segment_of(address) != nullptr;
+    return block_at(address) != nullptr;
   }
 
   /// Remembers the latest `most` events from now on; 0 stops that.
@@ -216,19 +197,14 @@ class CachingAllocator : public MemorySizes {
 
   using FreeBlocks = MemoryBlock::Free;
 
-  /// The segment that an address lies in, null if there is none.
-  const Segment* segment_of(const void* address) const {
+  /// The block that an address lies in, null if there is none.
+  MemoryBlock* block_at(const void* address) const {
     char* const wanted = static_cast<char*>(const_cast<void*>(address));
     const auto after = segments_.upper_bound(wanted);
     if (after == segments_.begin()) return nullptr;
-    const auto& [begin, segment] = *std::prev(after);
-    return wanted < begin + segment.bytes ? &segment : nullptr;
-  }
-
-  static void add_user(MemoryBlock* block, std::int64_t stream) {
-    std::vector<std::int64_t>& users = block->users;
-    if (stream == block->stream) return;
-    if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
+    MemoryBlock* block = std::prev(after)->second.first;
+    while (block != nullptr && wanted >= block->pointer + block->bytes) block = block->after;
+    return block;
   }
 
   FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }

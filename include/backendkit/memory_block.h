@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -63,6 +64,12 @@ struct MemoryBlock {
 
   bool free() const { return !allocated && events == 0; }
   bool split() const { return before != nullptr || after != nullptr; }
+
+  /// Notes that work of a stream uses it.
+  void used_by(std::int64_t other) {
+    if (other == stream) return;
+    if (std::find(users.begin(), users.end(), other) == users.end()) users.push_back(other);
+  }
 };
 
 /// A segment and its blocks, as `CachingAllocator::snapshot` describes it.

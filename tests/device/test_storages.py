@@ -153,7 +153,8 @@ def test_an_empty_view_needs_no_memory(module, device, work):
     tensor.untyped_storage().resize_(0)
     before = module.memory_allocated()
     work(view)
-    assert tensor.untyped_storage().nbytes() == 0
+    size = tensor.untyped_storage().nbytes()
+    assert size == 0
     assert module.memory_allocated() == before
 
 
