@@ -37,6 +37,7 @@ constexpr std::string_view kHosted[] = {
     "_thnn_fused_gru_cell_backward",
     "_thnn_fused_lstm_cell",
     "_thnn_fused_lstm_cell_backward_impl",
+    "conj_physical_",
     "convolution_backward_overrideable",
     "convolution_overrideable",
     "kaiser_window",

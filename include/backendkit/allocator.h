@@ -251,7 +251,13 @@ class Allocator final : public DeviceAllocatorBase {
         static_cast<std::size_t>(report.statistics.reserved_bytes.all().current),
         c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(device)));
     report.fraction = fraction(device);
-    if constexpr (HasMemoryInfo<Runtime>) report.info = Runtime::memory_info(device);
+    if constexpr (HasMemoryInfo<Runtime>) {
+      try {
+        report.info = Runtime::memory_info(device);
+      } catch (const std::exception&) {
+        // Programs handle the error that there is no memory; without these figures it says so too.
+      }
+    }
     cache(device).remember_out_of_memory(bytes, stream, report.info ? report.info->free : 0);
     report.raise();
   }

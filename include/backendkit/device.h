@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <string>
 
@@ -33,9 +35,11 @@ class Devices {
  public:
   static_assert(check_runtime<Runtime>());
 
-  /// How many devices there are, as the Runtime tells; 0 when the driver is missing.
+  /// How many devices there are, as the Runtime tells; 0 when the driver is missing. PyTorch can
+  /// count 127.
   static c10::DeviceIndex count() noexcept {
-    return static_cast<c10::DeviceIndex>(Runtime::device_count());
+    constexpr int kMost = std::numeric_limits<c10::DeviceIndex>::max();
+    return static_cast<c10::DeviceIndex>(std::clamp(Runtime::device_count(), 0, kMost));
   }
 
   /// Returns a device's index when there is such a device; throws otherwise. It never becomes
@@ -63,7 +67,6 @@ class Devices {
     use();
     if (Runtime::current_device() == device) return;
     Runtime::set_device(device);
-    if (const Visitor visit = visitor_.load(std::memory_order_relaxed)) visit(index);
   }
 
   /// Makes a device current and returns the one that was. Every guard of a device calls it, that
@@ -72,6 +75,7 @@ class Devices {
     check_not_forked();
     const c10::DeviceIndex before = current();
     if (index != before || count() == 0) set(index);
+    if (const Visitor visit = visitor_.load(std::memory_order_relaxed)) visit(index);
     return before;
   }
 
@@ -87,10 +91,11 @@ class Devices {
     Runtime::synchronize(device);
   }
 
-  /// Has a function called in the thread that makes another device its current one, but not when
-  /// the end of a guard takes that back. It is for a profiler, of which there is one.
+  /// Has a function called by `exchange`, in the thread that has it make a device current, also
+  /// where it is that already; not when the end of a guard takes it back. It is for a profiler, of
+  /// which there is one.
   using Visitor = void (*)(c10::DeviceIndex);
-  static void on_change(Visitor visit) { visitor_ = visit; }
+  static void on_exchange(Visitor visit) { visitor_ = visit; }
 
   /// Notes that the driver is in use from now on. Throws in a child of a process that used it: a
   /// driver does not survive a fork.
@@ -116,18 +121,19 @@ class Devices {
     return forked_;
   }
 
-  /// Whether this process itself uses the device.
-  static bool in_use() {
-    return used() && !forked();
-  }
-
- private:
+  /// Throws in such a child. Asked before a lock is taken: a thread of the parent may have held it.
   static void check_not_forked() {
     TORCH_CHECK(!forked_, "Cannot re-initialize ", c10::DeviceTypeName(kDeviceType, true),
                 " in forked subprocess. To use ", c10::DeviceTypeName(kDeviceType, true),
                 " with multiprocessing, you must use the 'spawn' start method");
   }
 
+  /// Whether this process itself uses the device.
+  static bool in_use() {
+    return used() && !forked();
+  }
+
+ private:
   inline static std::atomic<Visitor> visitor_{nullptr};
   inline static std::atomic<bool> used_{false};
   inline static std::atomic<bool> forked_{false};

@@ -24,9 +24,9 @@
 namespace backendkit {
 
 /// What torch.profiler shows of the device in one recording: the work of each operator that called
-/// no other, by events on the stream that was current when it began and when it ended. Where an
-/// operator makes another device the current one, as its guard does, its work is that device's. The
-/// profiler tells a recording of all operators, of any thread.
+/// no other and made a device current, as the guard before its kernel does. The work is that
+/// device's, from an event where the guard began to one where the operator ended, on the streams
+/// that were current there. The profiler tells a recording of all operators, of any thread.
 template <class Runtime>
 class DeviceTrace final : public libkineto::IActivityProfilerSession {
  public:
@@ -45,7 +45,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
       const std::lock_guard<std::mutex> lock(latest_mutex_);
       latest_ = this;
     }
-    Devices<Runtime>::on_change(&move_call);
+    Devices<Runtime>::on_exchange(&begin_work);
     const std::lock_guard<std::mutex> lock(mutex_);
     recording_ = true;
     status_ = libkineto::TraceStatus::RECORDING;
@@ -57,14 +57,17 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     status_ = libkineto::TraceStatus::PROCESSING;
   }
 
-  std::vector<std::string> errors() override { return errors_; }
+  std::vector<std::string> errors() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return errors_;
+  }
 
   /// An operator begins. Nothing is thrown into it: what the driver throws ends the recording of
   /// the device.
   void pushCorrelationId(std::uint64_t id) override {
     Calls& calls = calls_of_this_thread();
     if (!calls.empty()) calls.back().leaf = false;
-    calls.push_back({this, id, event()});
+    calls.push_back({this, id, nullptr});
   }
 
   void popCorrelationId() override {
@@ -86,7 +89,11 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     const std::lock_guard<std::mutex> lock(mutex_);
     buffer_ = std::make_unique<libkineto::CpuTraceBuffer>();
     buffer_->span = libkineto::TraceSpan(from, to, "Device");
-    for (const Work& work : works_) add(work, linked);
+    try {
+      for (const Work& work : works_) add(work, linked);
+    } catch (const std::exception& error) {
+      fail(error);
+    }
     buffer_->gpuOpCount = static_cast<int>(buffer_->activities.size());
     for (const auto& activity : buffer_->activities) activity->log(logger);
     works_.clear();
@@ -106,9 +113,9 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
   struct Call {
     const DeviceTrace* session;
     std::uint64_t id;
-    Time start;
+    Time start;  ///< null where it did not use the device
     bool leaf = true;
-    bool moved = false;  ///< to another device than the one that it began on
+    bool guarded = false;  ///< it made a device current
   };
   using Calls = std::vector<Call>;
 
@@ -129,20 +136,17 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     return calls;
   }
 
-  /// The innermost operator of this thread makes a device the current one.
-  static void move_call(c10::DeviceIndex device) {
+  /// The innermost operator of this thread makes a device the current one, for its work if it is
+  /// the first time. The profiler is not what makes a process use the device.
+  static void begin_work(c10::DeviceIndex device) {
     Calls& calls = calls_of_this_thread();
-    if (calls.empty()) return;
+    if (calls.empty() || !Devices<Runtime>::in_use()) return;
     Call& call = calls.back();
-    if (!call.leaf || call.moved || call.start == nullptr) return;
-    call.moved = true;
+    if (!call.leaf || call.guarded) return;
+    call.guarded = true;  // before the driver is asked for an event, which has guards as well
     const std::lock_guard<std::mutex> lock(latest_mutex_);
     if (call.session == latest_) call.start = latest_->event(device);
   }
-
-  /// As below, of the current device. Null where the device was not used yet: the profiler is not
-  /// what makes a process use it.
-  Time event() { return Devices<Runtime>::in_use() ? event(Devices<Runtime>::current()) : nullptr; }
 
   /// A point in the work of a device's current stream; null while nothing is recorded.
   Time event(c10::DeviceIndex device) {
@@ -159,11 +163,16 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
       }
       return std::make_unique<TimedEvent<Runtime>>(device);
     } catch (const std::exception& error) {
-      recording_ = false;
-      errors_.emplace_back(error.what());
-      status_ = libkineto::TraceStatus::ERROR;
+      fail(error);
       return nullptr;
     }
+  }
+
+  /// Ends the recording of the device; `mutex_` is held.
+  void fail(const std::exception& error) {
+    recording_ = false;
+    errors_.emplace_back(error.what());
+    status_ = libkineto::TraceStatus::ERROR;
   }
 
   void add(const Work& work, const libkineto::getLinkedActivityCallback& linked) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/op_registration/adaption.h>
 #include <ATen/record_function.h>
 #include <torch/library.h>
 
@@ -28,6 +32,7 @@ class Fallbacks {
   /// from the device's generator. Only what was written goes back.
   static void cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
+    Devices<Runtime>::check_not_forked();
     FallbackCount& count = FallbackCounts::of(op.operator_name());
     heed_mode(op, keys, count);
     at::RecordFunction range(at::RecordScope::FUNCTION);
@@ -120,6 +125,7 @@ class Fallbacks {
     const std::size_t first = stack->size() - arguments.size();
     const std::optional<c10::Device> asked = device_asked_for(*stack, first);
     const c10::Device device = device_of(op, *stack, first, asked);
+    check_none_is_of_the_host(op, *stack, first, device);
     const c10::Device target = asked.value_or(device);
     const bool stays = target.type() != kDeviceType;  // what is made, on the CPU or elsewhere
     const c10::Device ours = stays ? device : target;
@@ -286,6 +292,37 @@ class Fallbacks {
                   c10::DeviceTypeName(kDeviceType, true), "'");
     }
     return c10::Device(kDeviceType, Devices<Runtime>::current());
+  }
+
+  /// Throws, as PyTorch does, where a tensor of the CPU is among the device's: a number of it,
+  /// which has no dimensions, counts as one of any device unless it is written to. Left alone are
+  /// indices, as for PyTorch's own devices, what takes tensors of the CPU by its definition, and
+  /// operators that are not PyTorch's.
+  static void check_none_is_of_the_host(const c10::OperatorHandle& op,
+                                        const torch::jit::Stack& stack, std::size_t first,
+                                        c10::Device device) {
+    const std::string& name = op.schema().name();
+    if (!name.starts_with("aten::") || takes_both(name)) return;
+    bool ours = false;
+    for (std::size_t i = first; i < stack.size(); ++i) {
+      each_tensor(stack[i], [&](const at::Tensor& one) { ours |= one.device() == device; });
+    }
+    if (!ours) return;
+    for (std::size_t i = first; i < stack.size(); ++i) {
+      if (stack[i].isOptionalTensorList()) continue;
+      const c10::Argument& argument = op.schema().arguments()[i - first];
+      each_tensor(stack[i], [&](const at::Tensor& one) {
+        if (!one.is_cpu() || (one.dim() == 0 && !is_written(op, argument))) return;
+        c10::impl::common_device_check_failure(device, one, name.c_str(), argument.name().c_str());
+      });
+    }
+  }
+
+  static bool takes_both(const std::string& name) {
+    constexpr std::array<std::string_view, 3> kNames{"aten::copy_", "aten::_ctc_loss",
+                                                     "aten::_ctc_loss_backward"};
+    return name.starts_with("aten::_nested") ||
+           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
   }
 
   static bool takes_generator(const c10::Argument& argument) {

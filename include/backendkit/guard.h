@@ -10,6 +10,7 @@
 #include <backendkit/device.h>
 #include <backendkit/event.h>
 #include <backendkit/stream.h>
+#include <backendkit/torch_version.h>
 
 namespace backendkit {
 
@@ -44,13 +45,13 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
 
   c10::DeviceIndex deviceCount() const noexcept override { return Devices<Runtime>::count(); }
 
-  c10::Stream getStream(c10::Device device) const noexcept override {
-    const c10::DeviceIndex index = index_of(device);
+  c10::Stream getStream(c10::Device device) const noexcept(!kStreamsMayThrow) override {
+    const c10::DeviceIndex index = index_for_stream(device);
     return stream(index, Streams<Runtime>::current(index));
   }
 
-  c10::Stream getDefaultStream(c10::Device device) const noexcept override {
-    return stream(index_of(device), Streams<Runtime>::kDefault);
+  c10::Stream getDefaultStream(c10::Device device) const noexcept(!kStreamsMayThrow) override {
+    return stream(index_for_stream(device), Streams<Runtime>::kDefault);
   }
 
   c10::Stream getNewStream(c10::Device device, int priority) const override {
@@ -62,8 +63,8 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     return getNewStream(device, high_priority ? -1 : 0);
   }
 
-  c10::Stream exchangeStream(c10::Stream next) const noexcept override {
-    const c10::DeviceIndex index = index_of(next.device());
+  c10::Stream exchangeStream(c10::Stream next) const noexcept(!kStreamsMayThrow) override {
+    const c10::DeviceIndex index = index_for_stream(next.device());
     return stream(index, Streams<Runtime>::exchange(index, next.id()));
   }
 
@@ -122,6 +123,13 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   /// The index of a device that may have none, which means the current one.
   static c10::DeviceIndex index_of(c10::Device device) {
     return device.has_index() ? device.index() : Devices<Runtime>::current();
+  }
+
+  /// As above. Throws, in releases that allow it, for a device that there is not.
+  static c10::DeviceIndex index_for_stream(c10::Device device) noexcept(!kStreamsMayThrow) {
+    const c10::DeviceIndex index = index_of(device);
+    if constexpr (kStreamsMayThrow) Devices<Runtime>::checked(index);
+    return index;
   }
 };
 

@@ -7,6 +7,10 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
 #include <backendkit/allocator.h>
 #include <backendkit/stream.h>
 
@@ -23,7 +27,7 @@ template <class Runtime>
 class HostAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    if (!lending_ || bytes == 0) return base_->allocate(bytes);
+    if (!lending_ || bytes == 0) return base()->allocate(bytes);
     try {
       c10::DataPtr block = Device::instance().allocate(bytes);
       // Work of the device may still use what the allocator gives out in the order of streams.
@@ -32,7 +36,7 @@ class HostAllocator final : public c10::Allocator {
       }
       return lend(std::move(block));
     } catch (const c10::OutOfMemoryError&) {
-      return base_->allocate(bytes);
+      return base()->allocate(bytes);
     }
   }
 
@@ -40,7 +44,7 @@ class HostAllocator final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 
   void copy_data(void* dst, const void* src, std::size_t bytes) const override {
-    base_->copy_data(dst, src, bytes);
+    base()->copy_data(dst, src, bytes);
   }
 
   /// The device's block behind a pointer of the CPU, in its place; without memory where the pointer
@@ -77,15 +81,25 @@ class HostAllocator final : public c10::Allocator {
     std::unordered_map<void*, c10::DataPtr> blocks;
   };
 
-  explicit HostAllocator(c10::Allocator* base) { base_ = base; }
-
   /// Puts itself before the CPU's allocator. It is there for good: storages keep their allocator.
   static void install() {
     static std::once_flag once;
     std::call_once(once, [] {
+      base();
       constexpr std::uint8_t kHighest = 255;
-      c10::SetCPUAllocator(new HostAllocator(c10::GetCPUAllocator()), kHighest);
+      c10::SetCPUAllocator(new HostAllocator, kHighest);
+#ifndef _WIN32
+      // A forked child frees memory too, and finds the lock free whatever the other threads did.
+      pthread_atfork([] { lent().mutex.lock(); }, [] { lent().mutex.unlock(); },
+                     [] { lent().mutex.unlock(); });
+#endif
     });
+  }
+
+  /// The CPU's allocator that there was before this one.
+  static c10::Allocator* base() {
+    static c10::Allocator* const base = c10::GetCPUAllocator();
+    return base;
   }
 
   static Lent& lent() {
@@ -111,11 +125,10 @@ class HostAllocator final : public c10::Allocator {
 
   static void free_block(void* data) {
     if (data == nullptr || forget(data)) return;
-    base_->raw_deleter()(data);
+    base()->raw_deleter()(data);
   }
 
   inline static thread_local bool lending_ = false;
-  inline static c10::Allocator* base_ = nullptr;
 };
 
 }  // namespace backendkit

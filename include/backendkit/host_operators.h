@@ -9,6 +9,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/conj_physical.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty_like.h>
@@ -53,6 +54,12 @@ inline std::tuple<at::Tensor, at::Tensor> device_dropout(const at::Tensor& input
   return {input.mul(mask).mul_(1 / (1 - probability)), mask};
 }
 
+/// aten::conj_physical_ on the device, by `conj_physical.out`. PyTorch's own implementation, for
+/// all devices, begins a kernel of those in its tree alone.
+inline at::Tensor& device_conj_physical_(at::Tensor& self) {
+  return self.is_complex() ? at::conj_physical_out(self, self) : self;
+}
+
 /// Operators that PyTorch hands to a backend whole, and that the CPU has no kernel for: the
 /// fallback calls these functions, which get and return tensors of the CPU, in its place.
 template <class Runtime>
@@ -81,6 +88,7 @@ class HostOperators {
     for (const char* window : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
       register_boxed_unless_own<answer>(aten, window);
     }
+    register_unless_own(aten, "conj_physical_", &device_conj_physical_);
     for (const char* check : checks()) register_boxed_unless_own<answer>(aten, check);
     register_attention_choice(aten);
   }

@@ -197,7 +197,6 @@ template <std::size_t count>
 class NoOutputs {
  public:
   const at::Tensor& get(std::size_t i) const { return tensors_[i]; }
-  at::ScalarType dtype(std::size_t i) const { return tensors_[i].scalar_type(); }
 
   void set(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef,
            const at::TensorOptions& options, bool) {

@@ -5,7 +5,7 @@
 //
 // A function of the guard and the hooks that older releases lack has no `override`: where PyTorch
 // declares it virtual it overrides all the same. A function that older releases declare `noexcept`
-// is `noexcept` for all.
+// is `noexcept` for all, unless a constant below says otherwise.
 
 #include <utility>
 
@@ -131,6 +131,11 @@ using DeviceCapability = c10::DeviceCapability;
 #else
 struct DeviceCapability {};
 #endif
+
+/// Whether PyTorch lets the guard throw where it asks for a stream of a device.
+constexpr bool kStreamsMayThrow =
+    !noexcept(std::declval<const c10::impl::DeviceGuardImplInterface&>().getStream(
+        std::declval<c10::Device>()));
 
 /// Whether PyTorch checks the parts of a sparse tensor on any device, and not on its own alone.
 constexpr bool kChecksAnySparse = BACKENDKIT_TORCH_AT_LEAST(2, 8);

@@ -354,6 +354,13 @@ class TestOneGraph:
         else:
             pytest.skip("PyTorch: 2.5 traces streams of CUDA and XPU alone")
 
+    def test_no_stream(self, device, module, backend):
+        def function(x):
+            with module.stream(None):
+                return x + 1
+
+        check(function, torch.ones(4, device=device), backend=backend)
+
     @pytest.mark.needs("devices")
     @pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch: 2.5 calls no function under guards")
     def test_current_device(self, device, module, backend):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices, the current one, random numbers, and errors that say what is missing."""
 
+import importlib
 import pickle
 import threading
 
 import pytest
 import torch
+from backend import RELEASE
 
 
 def test_the_module_counts_devices(module):
@@ -31,6 +33,15 @@ def test_the_device_context_restores(module, name, other):
     with pytest.raises(KeyError), module.device(1):
         raise KeyError
     assert module.current_device() == 0
+    guard = module.device(1)
+    with guard, guard:
+        assert module.current_device() == 1
+    assert module.current_device() == 0
+
+
+def test_parts_of_the_module_can_be_imported(module, name):
+    for part in ("memory", "random", "streams"):
+        assert importlib.import_module(f"torch.{name}.{part}") is getattr(module, part)
 
 
 @pytest.mark.parametrize("more", [0, 1000])
@@ -173,6 +184,12 @@ if hasattr(torch, "accelerator"):  # since PyTorch 2.6
         assert stream.device == device
         stream.synchronize()
         assert stream.query()
+
+    @pytest.mark.skipif(RELEASE < (2, 13), reason="PyTorch: a guard must not throw there")
+    def test_streams_of_no_device(device, beyond):
+        for index in (beyond, beyond + 4, -5):
+            with pytest.raises(RuntimeError, match=f"device index {index} is out of range"):
+                torch.accelerator.current_stream(index)
 
 
 def test_default_device(device):

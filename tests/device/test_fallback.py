@@ -115,6 +115,76 @@ def test_two_devices_are_an_error(device, other):
         torch.searchsorted(torch.ones(3, device=device), torch.ones(3, device=other))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x @ y,
+        lambda x, y: torch.bmm(x[None], y[None]),
+        lambda x, y: torch.cat([x, y]),
+        lambda x, y: F.linear(x, y),
+        lambda x, y: torch.addmm(x, y, x),
+        lambda x, y: F.conv1d(x[None], y[None]),
+        lambda x, y: torch.dot(x[0], y[0]),
+        lambda x, y: torch.equal(x, y),
+        lambda x, y: torch.gather(x, 0, y.long()),
+        lambda x, y: F.embedding(y.long(), x),
+        lambda x, y: F.nll_loss(x, y[0].long()),
+        lambda x, y: F.batch_norm(x, None, None, y[0], y[1], True),
+        lambda x, y: torch.searchsorted(x, y),
+    ],
+)
+def test_a_tensor_that_stayed_on_the_cpu_is_an_error(device, function, order):
+    values = [torch.ones(2, 2, device=device), torch.ones(2, 2)][::order]
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        function(*values)
+
+
+def test_a_result_of_the_cpu_is_an_error(device):
+    values = torch.ones(2, 2, device=device)
+    for out in (torch.zeros(2, 2), torch.zeros(())):
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+            torch.mm(values, values, out=out)
+        assert out.sum() == 0
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch.kthvalue(values, 1, out=(torch.zeros(2), torch.zeros(2, dtype=torch.long)))
+
+
+def test_what_may_be_of_the_cpu(device):
+    """Numbers, indices, and what operators take there by their definition."""
+    values = torch.arange(6.0).reshape(3, 2).to(device)
+    number, rows, mask = torch.tensor(2.0), torch.tensor([2, 0]), torch.tensor([True, False, True])
+    assert (values * number).device == device
+    assert torch.addmm(number, values, values.t()).device == device
+    assert torch.where(values > 2, values, number).cpu()[0].tolist() == [2.0, 2.0]
+    assert values[rows].cpu().tolist() == [[4.0, 5.0], [0.0, 1.0]]
+    assert values[mask].cpu().tolist() == [[0.0, 1.0], [4.0, 5.0]]
+    values[rows] = number
+    assert values.cpu()[0].tolist() == [2.0, 2.0]
+    assert [one.device for one in torch.tensor_split(values, torch.tensor([1]))] == [device] * 2
+    scores = torch.randn(5, 1, 4).log_softmax(-1)
+    lengths = (torch.tensor([[1, 2]]), torch.tensor([5]), torch.tensor([2]))
+    found = F.ctc_loss(scores.to(device), *lengths)
+    torch.testing.assert_close(found.cpu(), F.ctc_loss(scores, *lengths))
+
+
+def test_operators_of_others_take_what_they_say(device):
+    with torch.library._scoped_library("backendkit_tests", "DEF") as library:
+        library.define("both(Tensor x, Tensor table) -> Tensor")
+        library.impl("both", lambda x, table: x + table, "CPU")
+        found = torch.ops.backendkit_tests.both(torch.ones(2, device=device), torch.ones(2))
+    assert found.device == device
+    assert found.cpu().tolist() == [2.0, 2.0]
+
+
+def test_conjugates_in_place(device):
+    values = torch.tensor([1 + 2j, 3 - 4j])
+    there = values.to(device)
+    assert there.conj_physical_() is there
+    assert torch.equal(there.cpu(), values.conj_physical())
+    assert torch.ones(2, device=device).conj_physical_().cpu().tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("transform", ["hfft", "ihfft", "ifft", "hfft2", "hfftn", "fft", "rfft"])
 def test_fourier(device, transform):
     here, there = both(getattr(torch.fft, transform), torch.randn(4, 6), device=device)

@@ -157,6 +157,19 @@ class TestTrace:
         assert not [event["name"] for event in rows if event["name"].startswith("_")]
 
     @rows
+    def test_work_of_the_cpu_is_none(self, module, big, tmp_path):
+        x = torch.ones(1 << 16)
+        with recorded(module) as prof:
+            torch.sin(x).sort()
+            x.view(-1).add_(1)
+            big.view(-1)
+            torch.cos(big)
+        rows = [event for event in self.trace(prof, tmp_path) if event.get("cat") in KINDS_OF_WORK]
+        names = [event["name"] for event in rows]
+        assert any("cos" in name for name in names)
+        assert not [one for one in names if "sin" in one or "sort" in one or "view" in one]
+
+    @rows
     def test_steps(self, module, big, tmp_path):
         seen = []
         with profile(

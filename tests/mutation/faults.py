@@ -187,6 +187,20 @@ STATE = [
         ("test_streams.py::test_each_priority_has_its_pool",),
     ),
     Fault(
+        "the fallback takes what stayed on the CPU",
+        "include/backendkit/fallback.h",
+        "if (!one.is_cpu() ||",
+        "if (true ||",
+        ("test_fallback.py::test_a_tensor_that_stayed_on_the_cpu_is_an_error",),
+    ),
+    Fault(
+        "a CPU's operator is work of the device",
+        "include/backendkit/device_trace.h",
+        "calls.push_back({this, id, nullptr});",
+        "calls.push_back({this, id, event(0)});",
+        ("test_profiler.py::TestTrace::test_work_of_the_cpu_is_none",),
+    ),
+    Fault(
         "a fork is not refused",
         "include/backendkit/device.h",
         "!forked_",
@@ -197,8 +211,8 @@ STATE = [
     Fault(
         "a device's context does not restore",
         "torch_foo/_device.py",
-        "self._previous >= 0",
-        "False",
+        "if before >= 0",
+        "if False",
         ("test_device.py::test_the_device_context_restores",),
     ),
     Fault(
