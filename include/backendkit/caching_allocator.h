@@ -24,9 +24,9 @@ namespace backendkit {
 /// calls take long and wait for the device. As PyTorch's allocator for CUDA: blocks are cut from
 /// segments of the driver's, sizes are multiples of 512 bytes, at most 512 KiB come from segments
 /// of 2 MiB, more from those of 20 MiB or of its own size. Free blocks that are neighbours become
-/// one. Unlike there, a segment of its own size is not added while as much memory lies unused in
-/// smaller ones of the stream: they go back to the driver first, so that sizes which vary from step
-/// to step leave no segments behind that nothing fits in.
+/// one. Unlike there, a segment of its own size is rounded to 256 KiB, not 2 MiB, and is not added
+/// while as much memory lies unused in smaller ones of the stream: they go back to the driver
+/// first, so that sizes which vary from step to step leave no segments behind that nothing fits in.
 ///
 /// A block belongs to the stream that it was allocated on, whose work is done in order: it can be
 /// freed while work is left, and goes to the next tensor of that stream. For the use by other
@@ -83,7 +83,7 @@ class CachingAllocator : public MemorySizes {
     statistics_.requested_bytes.add(small, bytes);
     statistics_.active.add(small, 1);
     statistics_.active_bytes.add(small, block->bytes);
-    history_.add(MemoryAction::kAlloc, block->pointer, block->bytes, stream);
+    history_.add(MemoryAction::kAlloc, block->pointer, bytes, stream);
     return block;
   }
 
@@ -91,7 +91,7 @@ class CachingAllocator : public MemorySizes {
   /// never used again.
   void free(MemoryBlock* block) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    history_.add(MemoryAction::kFreeRequested, block->pointer, block->bytes, block->stream);
+    history_.add(MemoryAction::kFreeRequested, block->pointer, block->requested, block->stream);
     statistics_.allocation.remove(block->small, 1);
     statistics_.allocated_bytes.remove(block->small, block->bytes);
     statistics_.requested_bytes.remove(block->small, block->requested);
@@ -284,7 +284,7 @@ class CachingAllocator : public MemorySizes {
   void put(MemoryBlock* block) {
     statistics_.active.remove(block->small, 1);
     statistics_.active_bytes.remove(block->small, block->bytes);
-    history_.add(MemoryAction::kFreeCompleted, block->pointer, block->bytes, block->stream);
+    history_.add(MemoryAction::kFreeCompleted, block->pointer, block->requested, block->stream);
     if (block->after != nullptr && block->after->free()) {
       remove(block->after);
       swallow(block);

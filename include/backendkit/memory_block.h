@@ -16,7 +16,8 @@ struct MemorySizes {
   static constexpr std::size_t kSmall = std::size_t{512} << 10;  // the largest small block
   static constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
   static constexpr std::size_t kLargeSegment = std::size_t{20} << 20;  // for up to half of it
-  static constexpr std::size_t kRoundSegment = std::size_t{2} << 20;   // of larger segments
+  /// Of larger segments: so little that what is over is not worth a block, and less than 3 %.
+  static constexpr std::size_t kRoundSegment = std::size_t{256} << 10;
 
   static std::size_t round_up(std::size_t bytes, std::size_t to) {
     return (bytes + to - 1) / to * to;

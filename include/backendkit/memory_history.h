@@ -42,7 +42,7 @@ constexpr std::string_view name_of(MemoryAction action) {
 struct MemoryEvent {
   MemoryAction action = MemoryAction::kAlloc;
   std::uintptr_t address = 0;  // of kOutOfMemory the bytes that the driver had free, 0 if unknown
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;       // of a block what the tensor asked for, as PyTorch has it of CUDA
   std::int64_t stream = 0;
   std::int64_t time_us = 0;  // since 1970
 };

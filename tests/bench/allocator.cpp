@@ -2,9 +2,10 @@
 // Measures the caching allocator of the device's memory; memory.py builds and runs it.
 //
 //   allocator cost            nanoseconds: a hit, its free, the driver's allocate, its deallocate
-//   allocator replay < TRACE  the most bytes that tensors had, and that the allocator had for them
+//   allocator replay < TRACE  bytes while the allocator has the most of the driver: those that
+//                             tensors asked for, at most; those of their blocks then; the driver's
 //
-// A line of a trace is `+ BLOCK BYTES STREAM`, an allocation, or `- BLOCK`.
+// A line of a trace is `+ BLOCK BYTES STREAM`, where a tensor asks for BYTES, or `- BLOCK`.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -88,8 +90,24 @@ void cost() {
   for (backendkit::MemoryBlock* const block : staying) allocator.free(block);
 }
 
+/// The moment that fragmentation is told of: tensors have asked for the most while the driver's
+/// memory is at its peak. A peak of tensors at another moment would hide what is unused at this
+/// one.
+struct Moment {
+  std::int64_t requested = 0;
+  std::int64_t blocks = 0;
+  std::int64_t reserved = 0;
+
+  void look(const backendkit::MemoryStatistics& now) {
+    const Moment other{now.requested_bytes.all().current, now.allocated_bytes.all().current,
+                       now.reserved_bytes.all().current};
+    if (std::tie(other.reserved, other.requested) > std::tie(reserved, requested)) *this = other;
+  }
+};
+
 int replay() {
   Allocator allocator;
+  Moment moment;
   std::unordered_map<std::string, backendkit::MemoryBlock*> blocks;
   std::string action, name;
   while (std::cin >> action >> name) {
@@ -99,6 +117,7 @@ int replay() {
       std::cin >> bytes >> stream;
       backendkit::MemoryBlock* const block = allocator.allocate(bytes, stream);
       if (block == nullptr || !blocks.emplace(name, block).second) return 1;
+      moment.look(allocator.statistics());
     } else {
       const auto block = blocks.find(name);
       if (block == blocks.end()) return 1;
@@ -106,9 +125,8 @@ int replay() {
       blocks.erase(block);
     }
   }
-  const backendkit::MemoryStatistics statistics = allocator.statistics();
-  std::printf("%lld %lld\n", static_cast<long long>(statistics.allocated_bytes.all().peak),
-              static_cast<long long>(statistics.reserved_bytes.all().peak));
+  std::printf("%lld %lld %lld\n", static_cast<long long>(moment.requested),
+              static_cast<long long>(moment.blocks), static_cast<long long>(moment.reserved));
   return 0;
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a network on the device and prints what became of its memory; `memory.py` runs it.
 
-A line is `+ BLOCK BYTES STREAM`, an allocation, or `- BLOCK`. With `varying`, each step has
-sentences of another length.
+A line is `+ BLOCK BYTES STREAM`, where a tensor asks for BYTES, or `- BLOCK`. With `varying`, each
+step has sentences of another length.
 """
 
 import random

@@ -262,6 +262,8 @@ def test_pytorch_s_viewer_reads_a_snapshot(module, device, tmp_path):
     actions = [event["action"] for event in snapshot["device_traces"][0]]
     assert actions == ["segment_alloc", "alloc"] * 2 + ["free_requested", "free_completed"]
     assert snapshot["device_traces"][0][1]["addr"] == held.data_ptr()
+    sizes = [one["size"] for one in snapshot["device_traces"][0] if "segment" not in one["action"]]
+    assert sizes == [held.nbytes, 400, 400, 400]  # what was asked for, not the blocks
     assert not any(module.memory._snapshot()["device_traces"])
     for draw in (_memory_viz.segsum, _memory_viz.trace):
         assert draw(snapshot)

@@ -5,6 +5,8 @@
 #include <random>
 #include <set>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include <backendkit/caching_allocator.h>
 
@@ -137,7 +139,8 @@ TEST_CASE("sizes are rounded, and segments cut", "[caching_allocator]") {
   MemoryBlock* large = f.allocator.allocate(kMiB + 1, 0);
   CHECK(f.world.segments.at(address(large)) == 20 * kMiB);
   MemoryBlock* larger = f.allocator.allocate(25 * kMiB + 1, 0);
-  CHECK(f.world.segments.at(address(larger)) == 26 * kMiB);
+  CHECK(f.world.segments.at(address(larger)) == 25 * kMiB + kMiB / 4);
+  CHECK(larger->bytes == 25 * kMiB + kMiB / 4);  // what is over stays in the block
   check_books(f.allocator, f.world);
   for (MemoryBlock* block : {a, b, large, larger}) f.allocator.free(block);
   check_books(f.allocator, f.world);
@@ -268,7 +271,7 @@ TEST_CASE("a segment of its own is not added beside as much that is unused",
   CHECK(f.allocator.statistics().num_alloc_retries == 0);
 
   // The 30 MiB that are left are less than what is asked for.
-  MemoryBlock* more = f.allocator.allocate(31 * kMiB + 1, 0);
+  MemoryBlock* more = f.allocator.allocate(32 * kMiB - 1, 0);
   CHECK(f.reserved() == 222 * static_cast<std::int64_t>(kMiB));
   CHECK(f.world.synchronized == 1);
   for (MemoryBlock* const block : {large, more, used}) f.allocator.free(block);
@@ -352,6 +355,25 @@ TEST_CASE("the latest events are remembered when asked for", "[caching_allocator
   CHECK(events[0].time_us > 0);
   f.allocator.keep_history(0);
   CHECK(f.allocator.history().empty());
+}
+
+TEST_CASE("events tell what was asked for, and segments as they are", "[caching_allocator]") {
+  Fixture f;
+  f.allocator.keep_history(10);
+  MemoryBlock* a = f.allocator.allocate(100, 0);
+  f.allocator.record_stream(a, 1);
+  f.allocator.free(a);
+  f.allocator.empty_cache();
+  std::vector<std::pair<MemoryAction, std::size_t>> events;
+  for (const MemoryEvent& event : f.allocator.history()) {
+    events.emplace_back(event.action, event.bytes);
+  }
+  CHECK(events ==
+        std::vector<std::pair<MemoryAction, std::size_t>>{{MemoryAction::kSegmentAlloc, 2 * kMiB},
+                                                          {MemoryAction::kAlloc, 100},
+                                                          {MemoryAction::kFreeRequested, 100},
+                                                          {MemoryAction::kFreeCompleted, 100},
+                                                          {MemoryAction::kSegmentFree, 2 * kMiB}});
 }
 
 TEST_CASE("books are right after any sequence of calls", "[caching_allocator]") {

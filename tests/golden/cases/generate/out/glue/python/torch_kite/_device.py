@@ -188,15 +188,16 @@ class device:
 
     def __init__(self, device: _Device) -> None:
         self._device = device
-        self._previous = -1
+        self._before: list[int] = []
 
     def __enter__(self) -> None:
-        if not (isinstance(self._device, int) and self._device < 0):
-            self._previous = _exchange_device(_index(self._device))
+        nothing = isinstance(self._device, int) and self._device < 0
+        self._before.append(-1 if nothing else _exchange_device(_index(self._device)))
 
     def __exit__(self, *_: object) -> None:
-        if self._previous >= 0:
-            _exchange_device(self._previous)
+        before = self._before.pop()
+        if before >= 0:
+            _exchange_device(before)
 
 
 class device_of(device):

@@ -78,7 +78,7 @@ def _interface(module: types.ModuleType) -> type:
         "maybe_exchange_device": staticmethod(_device._maybe_exchange_device),
         "device_count": staticmethod(_device.device_count),
         "is_available": staticmethod(_device.is_available),
-        "stream": staticmethod(_streams.stream),
+        "stream": staticmethod(_streams._context),
         "current_stream": staticmethod(_streams.current_stream),
         "set_stream": staticmethod(_streams._set_stream),
         "_set_stream_by_id": staticmethod(_streams._set_stream_by_id),
@@ -99,7 +99,7 @@ def _interface(module: types.ModuleType) -> type:
 def teach(dynamo: types.ModuleType) -> None:
     """Tells Dynamo what it may know of the device's functions while it traces."""
     if _streams_are_known(dynamo):
-        dynamo.allow_in_graph(_streams.stream)
+        dynamo.allow_in_graph(_streams._context)
     _fold(dynamo)
     # A graph holds nothing of what the library's operators read and change, and AOT autograd would
     # call them while it traces and never again. So each breaks the graph. `device` is no exception

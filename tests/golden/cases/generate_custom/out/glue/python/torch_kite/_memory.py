@@ -17,6 +17,7 @@ import torch
 _device = importlib.import_module("torch_kite._device")
 
 __all__ = [
+    "OutOfMemoryError",
     "empty_cache",
     "get_per_process_memory_fraction",
     "max_memory_allocated",
@@ -32,6 +33,8 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
 ]
+
+OutOfMemoryError = torch.OutOfMemoryError  # programs catch it by this name
 
 _Device = Union[int, str, torch.device, None]
 _Rows = Iterator[tuple[int, ...]]
@@ -127,7 +130,10 @@ def get_per_process_memory_fraction(device: _Device = None) -> float:
 
 def memory_snapshot(device: _Device = None) -> list[dict[str, Any]]:
     """The segments of one device, or of all, and their blocks, as `torch.cuda.memory_snapshot`."""
-    chosen = range(_device.device_count()) if device is None else [_device._index(device)]
+    if device is None:
+        chosen = range(_device.device_count() if _device.is_initialized() else 0)
+    else:
+        chosen = [_device._index(device)]
     return [segment for index in chosen for segment in _segments(index)]
 
 

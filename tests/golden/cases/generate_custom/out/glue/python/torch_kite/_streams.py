@@ -7,6 +7,7 @@ Those made here are `torch.Stream` and `torch.Event`, as `torch.accelerator` has
 Where the runtime has no streams or no events, what needs one raises NotImplementedError.
 """
 
+import contextlib
 import importlib
 from typing import Any, Optional, Union
 
@@ -138,6 +139,13 @@ class StreamContext:
             guard.__exit__(*error)
 
 
-def stream(stream: Optional[torch.Stream]) -> StreamContext:
-    """Makes a stream and its device the current ones in a `with` statement; None does nothing."""
+def _context(stream: Optional[torch.Stream]) -> StreamContext:
+    """As `stream`; torch.compile knows it as what makes a stream current, of which there is one."""
     return StreamContext(stream)
+
+
+def stream(stream: Optional[torch.Stream]) -> Any:
+    """Makes a stream and its device the current ones in a `with` statement; None does nothing."""
+    if stream is None and torch.compiler.is_dynamo_compiling():
+        return contextlib.nullcontext()
+    return _context(stream)

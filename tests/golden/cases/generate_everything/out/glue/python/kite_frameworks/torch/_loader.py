@@ -129,6 +129,8 @@ def _register() -> None:
     if not hasattr(torch, _build.DEVICE):
         torch._register_device_module(_build.DEVICE, _device)
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+        for part in ("memory", "random", "streams"):  # `from torch.kite.random import ...`
+            sys.modules[f"torch.{_build.DEVICE}.{part}"] = getattr(_device, part)
 
 
 def _accelerators() -> _Answers:
