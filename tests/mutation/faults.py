@@ -189,8 +189,8 @@ STATE = [
     Fault(
         "the fallback takes what stayed on the CPU",
         "include/backendkit/fallback.h",
-        "if (!one.is_cpu() ||",
-        "if (true ||",
+        "!one.is_cpu()",
+        "true",
         ("test_fallback.py::test_a_tensor_that_stayed_on_the_cpu_is_an_error",),
     ),
     Fault(
@@ -211,8 +211,8 @@ STATE = [
     Fault(
         "a device's context does not restore",
         "torch_foo/_device.py",
-        "if before >= 0",
-        "if False",
+        "before >= 0",
+        "False",
         ("test_device.py::test_the_device_context_restores",),
     ),
     Fault(

@@ -21,6 +21,7 @@ GROUPS = {
     "events": EVENTS,
     "timing": ("elapsed_ms",),
     "memory": ("memory_info",),
+    "pinned": ("allocate_host", "deallocate_host", "is_host_pointer"),
     "peers": ("can_access_peer", "copy_peer"),
     "properties": ("properties",),
 }
@@ -31,6 +32,9 @@ CHOICES = [
     ("streams", "events"),
     ("streams", "events", "timing"),
     ("memory",),
+    ("pinned",),
+    ("streams", "pinned"),
+    ("streams", "events", "pinned"),
     ("peers", "properties"),
     ("streams", "peers"),
     ("streams", "events", "peers"),
@@ -41,12 +45,14 @@ SOURCE = """
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/copy.h>
+#include <backendkit/host_allocator.h>
 #include <backendkit/host_memory.h>
 #include <backendkit/transfers.h>
 template class backendkit::Copier<foo::Runtime>;
 template class backendkit::DeviceGuard<foo::Runtime>;
 template class backendkit::Events<foo::Runtime>;
 template class backendkit::Hooks<foo::Runtime>;
+template class backendkit::HostAllocator<foo::Runtime>;
 template class backendkit::HostMemory<foo::Runtime>;
 template class backendkit::Streams<foo::Runtime>;
 template class backendkit::Transfers<foo::Runtime>;
