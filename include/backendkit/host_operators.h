@@ -99,6 +99,14 @@ class HostOperators {
     for (const char* check : checks()) aten.impl(check, torch::CppFunction::makeFallthrough());
   }
 
+  /// For the same key of all operators: a release that has nothing there would refuse those that
+  /// are not PyTorch's and know no gradient.
+  static void register_gradients_of_others(torch::Library& all) {
+    constexpr auto kKey = c10::DispatchKey::AutogradPrivateUse1;
+    if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kKey)) return;
+    all.fallback(torch::CppFunction::makeFallthrough());
+  }
+
   /// Registers `answer` for the operators of a layout, by its key without a device, that PyTorch
   /// would else compute for the device as if the tensor were strided.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>

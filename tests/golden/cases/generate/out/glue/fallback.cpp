@@ -79,6 +79,10 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
   HostOperators::register_no_gradients(library);
 }
 
+TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, library) {
+  HostOperators::register_gradients_of_others(library);
+}
+
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }
