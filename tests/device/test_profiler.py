@@ -62,15 +62,20 @@ class TestDeviceTime:
         assert device_time(averages(prof)["aten::add"]) > 0
 
     @rows
-    def test_is_of_about_the_wall_clock(self, module, big):
+    def test_is_no_more_than_passed(self, module, big):
+        """The host's row of an operator has its time on the device as well as the device's."""
         target = torch.zeros_like(big)
         with recorded(module) as prof:
             for _ in range(20):
                 target.copy_(big)
-        total = sum(device_time(event, own=True) for event in prof.key_averages())
+        total = sum(
+            device_time(event, own=True)
+            for event in prof.key_averages()
+            if event.device_type != torch.autograd.DeviceType.CPU
+        )
         spans = [event.time_range for event in prof.events()]
         wall = max(span.end for span in spans) - min(span.start for span in spans)
-        assert 0 < total <= wall * 1.5
+        assert 0 < total <= wall * 1.05
 
     def test_in_a_range(self, module, big):
         with recorded(module) as prof:
