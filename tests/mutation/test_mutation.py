@@ -21,7 +21,9 @@ from faults import FAULTS, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE_TESTS = ROOT / "tests" / "device"
-SWITCH = """#pragma once
+#: There are two of it, which `#pragma once` takes for one only if they are equally old.
+SWITCH = """#ifndef PLANTED_H
+#define PLANTED_H
 
 #include <cstdlib>
 
@@ -33,6 +35,8 @@ inline bool planted(int number) {
   }();
   return chosen == number;
 }
+
+#endif
 """
 ENTRY_POINT = "[torch.backends]\nfoo = torch_foo:_autoload\n"
 #: Seconds after which a test of a fault that hangs counts as one that noticed it.
