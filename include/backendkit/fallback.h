@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/op_registration/adaption.h>
@@ -125,7 +122,6 @@ class Fallbacks {
     const std::size_t first = stack->size() - arguments.size();
     const std::optional<c10::Device> asked = device_asked_for(*stack, first);
     const c10::Device device = device_of(op, *stack, first, asked);
-    check_none_is_of_the_host(op, *stack, first, device);
     const c10::Device target = asked.value_or(device);
     const bool stays = target.type() != kDeviceType;  // what is made, on the CPU or elsewhere
     const c10::Device ours = stays ? device : target;
@@ -267,8 +263,8 @@ class Fallbacks {
 
   /// The device of an operator's tensors, else the one it is asked to make tensors on, else the
   /// current one. Throws, as PyTorch does, for tensors on two devices, which the CPU would not
-  /// see; only a copy has them. So it does for a generator of the device, where all else is the
-  /// CPU's.
+  /// see, or for one that stayed on the CPU; only a copy has them. So it does for a generator of
+  /// the device, where all else is the CPU's.
   static c10::Device device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                                std::size_t first, std::optional<c10::Device> asked) {
     std::optional<c10::Device> found;
@@ -284,7 +280,10 @@ class Fallbacks {
         if (!found.has_value()) found = one;
       });
     }
-    if (found.has_value()) return *found;
+    if (found.has_value()) {
+      if (!is_copy) check_none_is_of_the_host(op, stack, first, *found);
+      return *found;
+    }
     if (asked.has_value() && asked->type() == kDeviceType) return *asked;
     for (std::size_t i = first; i < stack.size(); ++i) {
       TORCH_CHECK(!stack[i].isGenerator() || stack[i].toGenerator().device().is_cpu(),
@@ -303,11 +302,6 @@ class Fallbacks {
                                         c10::Device device) {
     const std::string& name = op.schema().name();
     if (!name.starts_with("aten::") || takes_both(name)) return;
-    bool ours = false;
-    for (std::size_t i = first; i < stack.size(); ++i) {
-      each_tensor(stack[i], [&](const at::Tensor& one) { ours |= one.device() == device; });
-    }
-    if (!ours) return;
     for (std::size_t i = first; i < stack.size(); ++i) {
       if (stack[i].isOptionalTensorList()) continue;
       const c10::Argument& argument = op.schema().arguments()[i - first];
@@ -319,10 +313,8 @@ class Fallbacks {
   }
 
   static bool takes_both(const std::string& name) {
-    constexpr std::array<std::string_view, 3> kNames{"aten::copy_", "aten::_ctc_loss",
-                                                     "aten::_ctc_loss_backward"};
-    return name.starts_with("aten::_nested") ||
-           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+    return name.starts_with("aten::_nested") || name == "aten::_ctc_loss" ||
+           name == "aten::_ctc_loss_backward";
   }
 
   static bool takes_generator(const c10::Argument& argument) {
