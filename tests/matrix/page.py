@@ -116,8 +116,8 @@ end of this page says otherwise:
 
 {verdict}
 
-*build* is the time that `pip wheel` takes for the starter project, beside whatever else the machine
-does; where ccache had seen the same sources it is a few seconds.
+*build* is the time that `pip wheel` takes for the starter project, all of it compiled, beside
+whatever else the machine does.
 
 {suites}
 
