@@ -166,8 +166,8 @@ class Release:
         started = time.monotonic()
         options = ["--no-build-isolation", "--no-deps", "--wheel-dir", "dist"]
         command = [self.tools, "-m", "pip", "wheel", "-v", *options, "./foo"]
-        # Compiled even where ccache has it: the time is of compiling.
-        if not self.run("wheel", *command, cwd=self.folder, CCACHE_RECACHE="1"):
+        # As the benchmarks do: the time is of compiling, whatever ccache has.
+        if not self.run("wheel", *command, cwd=self.folder, CCACHE_DISABLE="1"):
             text = why_not_built(self.row.version, self.text("wheel"), self.shown("wheel"))
             raise Failed(text)
         self.row.build_seconds = round(time.monotonic() - started)
