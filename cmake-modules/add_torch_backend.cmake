@@ -33,7 +33,8 @@ Builds a PyTorch device backend from its description::
 What it does, in order:
 
 1. checks the arguments, the sources and that the target is new;
-2. finds Python and PyTorch, and judges the description (``backendgen check``);
+2. finds Python and PyTorch, refuses a PyTorch for another machine or C++ library than the compiler's,
+   and judges the description (``backendgen check``);
 3. creates the library ``lib<package>`` with hidden visibility;
 4. adds the generated glue (``backendkit_generate()``) and links PyTorch (``backendkit_link_torch()``)
    and BackendKit's headers; from about 200 kernels on, the headers that the glue includes are
@@ -46,15 +47,18 @@ What it does, in order:
    ``$ORIGIN`` (``@loader_path`` on macOS, none on Windows) and without symbols in a release build;
 7. replaces the paths of this machine in the library by short ones, so that the same input gives the
    same bytes in every folder;
-8. adds the install rules: the library in ``<package>/lib/<PyTorch minor>/``, the generated Python and
-   yours, which is the folder ``<package>`` beside the description.
+8. adds the install rules: the library in ``<package>/lib/<PyTorch minor>/``, the generated Python,
+   yours, which is the folder ``<package>`` beside the description, BackendKit's licence, and in
+   ``<package>/share/cmake`` the package with which programs in C++ find the library,
+   ``find_package(<package>)``.
 
 Sets the properties ``BACKENDKIT_DEVICE``, ``BACKENDKIT_PACKAGE``, ``BACKENDKIT_MODULE``,
-``BACKENDKIT_COMPONENT``, ``BACKENDKIT_PACKAGE_DIRECTORY`` and ``BACKENDKIT_GENERATED_DIRECTORY`` of
-the target.
+``BACKENDKIT_COMPONENT``, ``BACKENDKIT_PACKAGE_DIRECTORY``, ``BACKENDKIT_PROJECT_DIRECTORY`` and
+``BACKENDKIT_GENERATED_DIRECTORY`` of the target.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/_cpp_package.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/_torch.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/backendkit_generate.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/backendkit_link_torch.cmake)
@@ -186,11 +190,15 @@ function(add_torch_backend target)
                   "Create one with 'backendgen new', or name it with DESCRIPTION.")
     _backendkit_fail(add_torch_backend "${text}")
   endif()
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if(NOT CXX IN_LIST languages)
+    _backendkit_fail(add_torch_backend "needs C++.\nName it: project(<name> LANGUAGES CXX).")
+  endif()
   _backendkit_find_torch(add_torch_backend)
   get_filename_component(name ${description} NAME)
   _backendkit_run(add_torch_backend "${name} has errors:" json check ${description} --format json
                   --torch ${BACKENDKIT_TORCH_DIR})
-  foreach(key name package module kernels library_directory torch_newest_tested)
+  foreach(key name package module version kernels library_directory torch_newest_tested)
     string(JSON ${key} GET "${json}" ${key})
   endforeach()
   _backendkit_warn_if_newer(add_torch_backend ${torch_newest_tested})
@@ -224,7 +232,8 @@ function(add_torch_backend target)
   endif()
   set_target_properties(
     ${target} PROPERTIES BACKENDKIT_COMPONENT ${arg_COMPONENT}
-                         BACKENDKIT_PACKAGE_DIRECTORY ${arg_PACKAGE_DIRECTORY})
+                         BACKENDKIT_PACKAGE_DIRECTORY ${arg_PACKAGE_DIRECTORY}
+                         BACKENDKIT_PROJECT_DIRECTORY ${folder})
   string(REGEX REPLACE "^[^/]+" ${arg_PACKAGE_DIRECTORY} libraries ${library_directory})
   install(
     TARGETS ${target}
@@ -233,6 +242,10 @@ function(add_torch_backend target)
     ARCHIVE DESTINATION ${libraries} COMPONENT ${arg_COMPONENT} EXCLUDE_FROM_ALL)
   install(DIRECTORY ${generated}/python/${package}/ DESTINATION ${arg_PACKAGE_DIRECTORY}
           COMPONENT ${arg_COMPONENT})
+  # The library and the Python are in part BackendKit's, whose licence goes with them.
+  get_target_property(license BackendKit::runtime BACKENDKIT_LICENSE)
+  install(FILES ${license} DESTINATION ${arg_PACKAGE_DIRECTORY} COMPONENT ${arg_COMPONENT}
+          RENAME LICENSE.BackendKit)
   if(EXISTS ${folder}/${package})
     install(
       DIRECTORY ${folder}/${package}/
@@ -241,6 +254,7 @@ function(add_torch_backend target)
       PATTERN __pycache__ EXCLUDE
       PATTERN "*.py[co]" EXCLUDE)
   endif()
+  _backendkit_cpp_package(${target} ${version} ${arg_PACKAGE_DIRECTORY} ${arg_COMPONENT})
   if(arg_WHEEL)
     backendkit_wheel(${target}_wheel BACKEND ${target})
   endif()

@@ -36,13 +36,8 @@ function(backendkit_link_torch target)
     target_compile_definitions(${target}
                                PRIVATE _GLIBCXX_USE_CXX11_ABI=${BACKENDKIT_TORCH_CXX11_ABI})
   endif()
-  foreach(name torch_cpu c10)
-    set(library
-        ${BACKENDKIT_TORCH_DIR}/lib/${CMAKE_IMPORT_LIBRARY_PREFIX}${name}${CMAKE_IMPORT_LIBRARY_SUFFIX})
-    if(NOT WIN32)
-      set(library
-          ${BACKENDKIT_TORCH_DIR}/lib/${CMAKE_SHARED_LIBRARY_PREFIX}${name}${CMAKE_SHARED_LIBRARY_SUFFIX})
-    endif()
+  _backendkit_torch_libraries(${BACKENDKIT_TORCH_DIR} libraries)
+  foreach(library IN LISTS libraries)
     if(NOT EXISTS ${library})
       _backendkit_fail(backendkit_link_torch "found no ${library}.")
     endif()

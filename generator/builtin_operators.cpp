@@ -12,6 +12,7 @@ constexpr std::string_view kBuiltIn[] = {
     "_copy_from",
     "_copy_from_and_resize",
     "_fused_sdp_choice",
+    "_has_compatible_shallow_copy_type",
     "_local_scalar_dense",
     "_reshape_alias",
     "_to_copy",

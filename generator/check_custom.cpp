@@ -140,17 +140,26 @@ std::string complaint_about_suffixes(const Argument& argument) {
   return {};
 }
 
+/// Whether a result with an alias is said to be an argument, or a view of one: `Tensor(a)` of
+/// `Tensor(a)`, and a list of such of `Tensor(a -> *)`.
+bool shares(const Argument& argument, const Return& result) {
+  if (!argument.alias || result.write()) return argument.alias == result.alias;
+  const std::string& letters = argument.alias->text;
+  return !argument.write() && letters.substr(0, letters.find(" ->")) == result.alias->text;
+}
+
 }  // namespace
 
 std::string complaint_about_custom(const Schema& schema) {
   const auto arguments = schema.arguments();
   for (const Return& result : schema.returns()) {
-    if (result.alias && !result.write())
-      return "its result is a view, which PyTorch does not allow";
     const bool known = !result.alias || std::any_of(arguments.begin(), arguments.end(),
                                                     [&](const Argument& argument) {
-                                                      return argument.alias == result.alias;
+                                                      return shares(argument, result);
                                                     });
+    if (!known && !result.write()) {
+      return "its result shares memory with an argument, but no argument is marked so";
+    }
     if (!known) return "its result is said to be an argument, but no argument is marked so";
     const auto& suffixes = result.type.suffixes;
     const bool list = !suffixes.empty() && suffixes.back().kind == Suffix::kList;

@@ -187,9 +187,7 @@ std::size_t command_place(const std::vector<std::string>& words) {
   return std::min(place, words.size());
 }
 
-}  // namespace
-
-int run(const std::vector<std::string>& words, Context& context) {
+int dispatch(const std::vector<std::string>& words, Context& context) {
   const std::size_t place = command_place(words);
   const std::string name = place < words.size() ? words[place] : "";
   std::vector<std::string> rest(words.begin(), words.begin() + static_cast<long>(place));
@@ -221,6 +219,16 @@ int run(const std::vector<std::string>& words, Context& context) {
   }
   if (!settle(*arguments, context)) return kUsage;
   return entry->run(*arguments, context);
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& words, Context& context) {
+  const int status = dispatch(words, context);
+  const std::string& failure = context.console.failure();
+  if (failure.empty()) return status;
+  context.console.error("cannot write to stdout: " + failure);
+  return status == kDone ? kNo : status;
 }
 
 }  // namespace backendgen

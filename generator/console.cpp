@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "console.h"
 
-#include <utility>
-
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ostream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,10 +17,14 @@ Console::Console(std::ostream& out, std::ostream& err, Colour colour)
     : out_(out), err_(err), colour_(colour) {}
 
 void Console::data(std::string_view text) {
+  if (text.empty() || !failure_.empty()) return;
+  errno = 0;
   out_ << text << std::flush;
+  if (!out_) failure_ = errno != 0 ? std::strerror(errno) : "Input/output error";
 }
 
 void Console::status(std::string_view verb, std::string_view text) {
+  if (!failure_.empty()) return;
   std::string drawn = fmt::format("{:>12}", verb);
   if (colour_ == Colour::kAlways) drawn = fmt::format("\x1b[1;32m{}\x1b[0m", drawn);
   err_ << drawn << ' ' << printable(text) << '\n' << std::flush;

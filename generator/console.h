@@ -22,10 +22,16 @@ class Console {
   /// Draws from now on with or without colour.
   void use(Colour colour) { colour_ = colour; }
 
-  /// Data for another program or a file: exactly `text`, to stdout.
+  /// Data for another program or a file: exactly `text`, to stdout. Whether it got there, `failure`
+  /// says.
   void data(std::string_view text);
 
-  /// "     Created kite/, a backend for …": a verb right-aligned in 12 columns, to stderr.
+  /// Why data could not be written to stdout, such as "No space left on device"; empty while all of
+  /// it was.
+  const std::string& failure() const { return failure_; }
+
+  /// "     Created kite/, a backend for …": a verb right-aligned in 12 columns, to stderr. Nothing
+  /// once data was lost: the command has not done what this says.
   void status(std::string_view verb, std::string_view text);
 
   /// A line for people to stderr, or several; control characters become escapes.
@@ -44,6 +50,7 @@ class Console {
   std::ostream& out_;
   std::ostream& err_;
   Colour colour_;
+  std::string failure_;
 };
 
 }  // namespace backendgen

@@ -14,7 +14,8 @@ namespace backendgen {
 
 std::optional<Signature> custom_signature(const Schema& schema, std::string& unknown) {
   Operator op{schema};
-  return cpp_signature(op, SymInts::kNumbers, unknown);
+  // A view is made of calls of PyTorch's operators, also while sizes are symbolic.
+  return cpp_signature(op, schema.views() ? SymInts::kSymbolic : SymInts::kNumbers, unknown);
 }
 
 std::vector<KernelModel> custom_functions(const Description& description) {
@@ -35,8 +36,8 @@ std::vector<KernelModel> custom_functions(const Description& description) {
 
 void add_custom_rows(const Description& description, const std::vector<KernelModel>& functions,
                      Values& values) {
-  for (const char* list : {"custom", "custom_cpu", "custom_meta", "custom_plain", "custom_writes",
-                           "custom_fakes", "custom_formulas"}) {
+  for (const char* list : {"custom", "custom_kernels", "custom_views", "custom_cpu", "custom_meta",
+                           "custom_plain", "custom_writes", "custom_fakes", "custom_formulas"}) {
     values.lists[list] = {};
   }
   values.texts["custom_declarations"] = declarations(all_of(functions));
@@ -68,6 +69,11 @@ void add_custom_rows(const Description& description, const std::vector<KernelMod
         {"custom_result", python_result(schema)},
     };
     values.lists["custom"].push_back(row);
+    if (schema.views()) {
+      values.lists["custom_views"].push_back(row);
+      continue;
+    }
+    values.lists["custom_kernels"].push_back(row);
     if (!custom.cpu.value.empty()) values.lists["custom_cpu"].push_back(row);
     if (!custom.meta.value.empty()) values.lists["custom_meta"].push_back(row);
     if (schema.writes()) {

@@ -6,7 +6,13 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 namespace backendgen {
 
@@ -18,6 +24,21 @@ struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, Close>;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ != -1) close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
 
 bool settle(const std::error_code& error, std::string& why) {
   if (error) why = error.message();
@@ -82,6 +103,27 @@ bool RealDisk::write(const fs::path& path, std::string_view bytes, std::string& 
     return false;
   }
   return true;
+}
+
+fs::path RealDisk::unused(const fs::path& start) {
+  std::random_device random;
+  fs::path path;
+  do {
+    path = start;
+    path += fmt::format("-{:08x}{:08x}", random(), random());
+  } while (look(path) != Entry::kNothing);
+  return path;
+}
+
+std::shared_ptr<void> RealDisk::lock(const fs::path& folder) {
+  // The lock goes with the descriptor, also where the process is killed.
+  const auto held =
+      std::make_shared<Descriptor>(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int status = -1;
+  do {
+    status = flock(held->number(), LOCK_EX);
+  } while (status == -1 && errno == EINTR);
+  return status == 0 ? held : nullptr;
 }
 
 bool RealDisk::rename(const fs::path& from, const fs::path& to, std::string& why) {

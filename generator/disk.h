@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,13 @@ class Disk {
   virtual bool write(const std::filesystem::path& path, std::string_view bytes,
                      std::string& why) = 0;
 
+  /// A path that starts with `start`, which nothing has and no other process is given.
+  virtual std::filesystem::path unused(const std::filesystem::path& start) = 0;
+
+  /// Waits until no other process has locked the folder, and locks it until the result is
+  /// destroyed. Null when there is no such folder, or its file system has no locks.
+  virtual std::shared_ptr<void> lock(const std::filesystem::path& folder) = 0;
+
   /// Gives a file another name, replacing what had it, in one step.
   virtual bool rename(const std::filesystem::path& from, const std::filesystem::path& to,
                       std::string& why) = 0;
@@ -46,6 +54,8 @@ class RealDisk : public Disk {
   std::optional<std::string> read(const std::filesystem::path& path,
                                   std::string& why) const override;
   bool write(const std::filesystem::path& path, std::string_view bytes, std::string& why) override;
+  std::filesystem::path unused(const std::filesystem::path& start) override;
+  std::shared_ptr<void> lock(const std::filesystem::path& folder) override;
   bool rename(const std::filesystem::path& from, const std::filesystem::path& to,
               std::string& why) override;
   bool make_folder(const std::filesystem::path& path, std::string& why) override;

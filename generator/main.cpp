@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,10 +42,21 @@ void keep_memory() {
 #endif
 }
 
+/// A file that is opened would get the number of a stdout that is closed, and what is printed would
+/// go into that file. Where it is closed, a write to it still fails, and is reported.
+void fill_closed_streams() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(number, F_GETFD) != -1) continue;
+    // The lowest free number is this one.
+    static_cast<void>(open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   keep_memory();
+  fill_closed_streams();
   RealDisk disk;
   RealProcess process;
   Console console(std::cout, std::cerr, colour_of_terminal());

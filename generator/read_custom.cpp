@@ -148,6 +148,7 @@ class CustomReader {
           .help.push_back("add `backward = \"MODULE:FUNCTION\"`");
     }
     if (!custom.text.span.known() || !read_schema(custom)) return;
+    if (custom.schema->views()) refuse_of_views(table);
     const Member* backward = find(&table, "backward");
     if (backward != nullptr && custom.schema->writes()) {
       problems_
@@ -160,6 +161,20 @@ class CustomReader {
 
  private:
   const std::string& device() const { return result_.name.value; }
+
+  /// What else a table may have, one function is for the views of all tensors.
+  void refuse_of_views(const Value& table) {
+    for (const char* key : {"cpu", "meta", "fake", "setup_context", "backward"}) {
+      const Member* member = find(&table, key);
+      if (member == nullptr) continue;
+      problems_
+          .error(fmt::format("an operator that returns a view cannot have a `{}`", key),
+                 member->span)
+          .notes.push_back(
+              "its `kernel` is called for every device and calls PyTorch's operators, which have "
+              "gradients and shapes");
+    }
+  }
 
   Text required(const Value& table, const char* key, const char* what, ValueReader::Judge judge,
                 const std::string& example) {

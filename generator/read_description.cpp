@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "check_cpp_names.h"
 #include "document.h"
+#include "generated_modules.h"
 #include "read_amp.h"
 #include "read_operators.h"
 #include "suggest.h"
@@ -49,6 +51,8 @@ class DescriptionReader {
     read_operators(table("operators"), reader_, problems_, result_);
     read_amp(table("amp"), reader_, problems_, result_);
     if (const Value* groups = table("entry-points")) read_groups(*groups, "");
+    refuse_generated_imports();
+    check_cpp_names(result_, problems_);
     return std::move(result_);
   }
 
@@ -132,9 +136,20 @@ class DescriptionReader {
       if (find(backend, key) == nullptr) text = {std::move(value), {}};
     };
     fill(result_.package, "package", "torch_" + name);
+    if (!name.empty() && find(backend, "package") == nullptr) judge_default_package();
     fill(result_.summary, "summary", "PyTorch backend for " + name + " devices");
     fill(result_.runtime, "runtime", name + "::Runtime");
     fill(result_.header, "header", "runtime.h");
+  }
+
+  void judge_default_package() {
+    const auto complaint = judge_package_name(result_.package.value);
+    if (!complaint) return;
+    problems_
+        .error(fmt::format("{} cannot be a package name: {}", in_ticks(result_.package.value),
+                           complaint->message),
+               result_.name.span)
+        .help.push_back("add a line such as `package = \"vendor_torch\"`");
   }
 
   void require(const Member& head, const char* key, const char* example) {
@@ -175,6 +190,16 @@ class DescriptionReader {
     }
   }
 
+  void refuse_generated_imports() {
+    const std::vector<std::string> ours = generated_modules(result_);
+    for (const Text& import : result_.imports) {
+      if (import.value.find('.') == std::string::npos) continue;  // reported: not below the package
+      if (std::find(ours.begin(), ours.end(), import.value) == ours.end()) continue;
+      problems_.error(in_ticks(import.value) + " is a generated module", import.span)
+          .notes.push_back("`imports` names Python modules of your own");
+    }
+  }
+
   /// A group of entry points, or, since a dot in a bare name makes a table in a table, groups.
   void read_groups(const Value& value, const std::string& above) {
     for (const Member& member : value.members) {
@@ -204,14 +229,22 @@ class DescriptionReader {
     }
   }
 
+  /// Whether pip makes a program of each entry point, all of them in one folder.
+  static bool is_script_group(const std::string& group) {
+    return group == "console_scripts" || group == "gui_scripts";
+  }
+
   void read_entry_point(const std::string& group, const Member& table, const Member& member) {
-    if (const auto complaint = judge_entry_point_name(member.key)) {
-      reader_.cannot_be(member.key, member.span, "the name of an entry point", *complaint);
+    const bool script = is_script_group(group);
+    const auto complaint =
+        script ? judge_script_name(member.key) : judge_entry_point_name(member.key);
+    if (complaint) {
+      const char* what = script ? "the name of a script" : "the name of an entry point";
+      reader_.cannot_be(member.key, member.span, what, *complaint);
       return;
     }
     Text target = reader_.text(&member, "the target of an entry point", judge_entry_point_target);
     if (target.value.empty()) return;
-    const bool script = group == "console_scripts" || group == "gui_scripts";
     if (script && target.value.find(':') == std::string::npos) {
       problems_.error(fmt::format("{} names no function", in_ticks(target.value)), target.span)
           .help.push_back(fmt::format("write `{}:main`", target.value));
@@ -222,11 +255,15 @@ class DescriptionReader {
     if (at == result_.entry_points.end()) {
       at = result_.entry_points.insert(at, EntryPointGroup{{group, place(table)}, {}});
     }
-    for (const EntryPoint& other : at->entries) {
-      if (other.name.value != member.key) continue;
-      problems_.error(fmt::format("{} is given twice", in_ticks(member.key)), member.span).earlier =
-          Label{other.name.span, "first given here"};
-      return;
+    for (const EntryPointGroup& others : result_.entry_points) {
+      const bool one_folder = script && is_script_group(others.name.value);
+      if (others.name.value != group && !one_folder) continue;
+      for (const EntryPoint& other : others.entries) {
+        if (other.name.value != member.key) continue;
+        problems_.error(fmt::format("{} is given twice", in_ticks(member.key)), member.span)
+            .earlier = Label{other.name.span, "first given here"};
+        return;
+      }
     }
     at->entries.push_back({{member.key, member.span}, std::move(target)});
   }

@@ -129,6 +129,11 @@ bool Schema::writes() const {
                      [](const Argument& argument) { return argument.write(); });
 }
 
+bool Schema::views() const {
+  return std::any_of(returns_.begin(), returns_.end(),
+                     [](const Return& result) { return result.alias && !result.write(); });
+}
+
 SchemaKind Schema::kind() const {
   if (name_.inplace()) return SchemaKind::kInplace;
   if (!out().empty()) return SchemaKind::kOut;

@@ -122,6 +122,9 @@ class Schema {
   /// Whether an argument is written to.
   bool writes() const;
 
+  /// Whether a result shares memory with an argument that is not written to: `Tensor(a)`.
+  bool views() const;
+
   /// Whether a positional or keyword-only argument is a symbolic integer.
   bool has_symint() const;
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate.h"
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "c_names.h"
 #include "diagnostic.h"
 #include "torch_names.h"
 #include "utf8.h"
@@ -109,17 +112,70 @@ std::optional<Complaint> judge_python_identifier(std::string_view name) {
   return std::nullopt;
 }
 
+/// Namespaces that no code of a vendor adds to.
+constexpr std::array<std::string_view, 2> kStandard = {"std", "posix"};
+constexpr std::array<std::string_view, 4> kOfTorch = {"at", "c10", "caffe2", "torch"};
+
+/// Targets that CMake makes itself, and libraries that a name behind LIBRARIES may mean: a device
+/// is a target too.
+constexpr std::array<std::string_view, 10> kTargets = {
+    "all",     "clean",      "depend",        "edit_cache", "help",
+    "install", "preinstall", "rebuild_cache", "test",       "uninstall"};
+constexpr std::array<std::string_view, 10> kLibraries = {
+    "c", "dl", "gcc", "gomp", "m", "pthread", "resolv", "rt", "shm", "util"};
+
+/// A package `foo` has a library `libfoo.so`; these are open when it is loaded.
+constexpr std::array<std::string_view, 10> kTorchLibraries = {
+    "c",           "c10",       "gomp",
+    "m",           "shm",       "torch_cpu",
+    "torch_hip",   "torch_xpu", "torch_global_deps",
+    "torch_python"};
+
+/// What stands beside the folder of the package: csrc/, tests/, CMake's build/, setup.py.
+constexpr std::array<std::string_view, 9> kFolders = {"bin",  "build",   "conftest", "csrc", "dist",
+                                                      "docs", "include", "setup",    "tests"};
+
+template <std::size_t N>
+bool is_any_of(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_reserved_namespace(std::string_view name) {
+  return is_any_of(name, kStandard) || is_any_of(name, kOfTorch) || name == "backendkit";
+}
+
+/// A device's name without its digits is offered where it is one.
+std::optional<Complaint> judge_digits(std::string_view name) {
+  if (std::none_of(name.begin(), name.end(), is_digit)) return std::nullopt;
+  std::string letters;
+  for (const char c : name) {
+    const bool doubled = c == '_' && !letters.empty() && letters.back() == '_';
+    if (!is_digit(c) && !doubled) letters += c;
+  }
+  if (letters.back() == '_') letters.pop_back();
+  const bool offered = letters.size() > 2 && !judge_device_name(letters);
+  return complain("it has a digit, and PyTorch reads letters and `_` only",
+                  offered ? "write " + in_ticks(letters) : "");
+}
+
 }  // namespace
 
 std::optional<Complaint> judge_device_name(std::string_view name) {
   if (auto complaint = judge_length(name, 32)) return complaint;
   if (is_torch_device(lower(name))) return complain("PyTorch has a device of that name");
   if (auto complaint = judge_lower_identifier(name, 32)) return complaint;
-  if (name == "std" || name == "at" || name == "c10" || name == "aten" || name == "backendkit") {
+  if (auto complaint = judge_digits(name)) return complaint;
+  if (is_reserved_namespace(name) || name == "aten") {
     return complain(fmt::format("`{}` is a namespace that the generated C++ uses", name));
   }
+  if (is_any_of(name, kTargets)) return complain("CMake has a target of that name");
+  if (is_any_of(name, kLibraries)) return complain("the linker has a library of that name");
   if (const auto taken = find_torch_name(name)) {
     return complain(fmt::format("`{}` is {} of PyTorch", taken->path, taken->kind));
+  }
+  if (name == "main" || is_global_c_name(name) || is_c_macro(name)) {
+    return complain(
+        fmt::format("C has a global `{}`, so a C++ namespace cannot be called that", name));
   }
   return std::nullopt;
 }
@@ -129,8 +185,17 @@ std::optional<Complaint> judge_package_name(std::string_view name) {
   if (name == "torch" || name == "torchgen" || name == "functorch" || name == "caffe2") {
     return complain("that is a package of PyTorch");
   }
+  if (is_any_of(name, kTorchLibraries)) return complain("PyTorch has a library of that name");
   if (name == "backendkit") return complain("that is the package of BackendKit");
-  if (is_standard_python_module(name)) return complain("Python has a module of that name");
+  if (is_standard_python_module(name) || name == "sitecustomize" || name == "usercustomize") {
+    return complain("Python has a module of that name");
+  }
+  if (is_known_package(name)) return complain("another package has that name");
+  if (is_any_of(name, kFolders)) return complain("projects have a folder or a file of that name");
+  if (name.back() == '_') {
+    return complain("it ends with `_`, which pip refuses",
+                    "write " + in_ticks(name.substr(0, name.size() - 1)));
+  }
   return std::nullopt;
 }
 
@@ -158,7 +223,15 @@ std::optional<Complaint> judge_cpp_name(std::string_view name) {
   if (name.substr(0, 2) == "::") {
     return complain("it starts with `::`", "write " + in_ticks(name.substr(2)));
   }
-  for (const std::string_view part : split(name, "::")) {
+  const auto parts = split(name, "::");
+  if (parts.size() > 1 && is_reserved_namespace(parts.front())) {
+    const char* owner = is_any_of(parts.front(), kStandard)  ? "C++"
+                        : is_any_of(parts.front(), kOfTorch) ? "PyTorch"
+                                                             : "BackendKit";
+    return complain(fmt::format("`{}` is a namespace of {}", parts.front(), owner),
+                    "put it in a namespace of your own");
+  }
+  for (const std::string_view part : parts) {
     if (part.empty()) return complain("a part of it is empty");
     if (auto complaint = judge_characters(part, is_word)) return complaint;
     if (is_digit(part.front())) return complain(fmt::format("`{}` starts with a digit", part));
@@ -167,6 +240,11 @@ std::optional<Complaint> judge_cpp_name(std::string_view name) {
     if (part.find("__") != part.npos || capital) {
       return complain(fmt::format("C++ reserves names such as `{}`", part));
     }
+    if (is_c_macro(part)) return complain(fmt::format("`{}` is a macro", part));
+  }
+  if (parts.front() == "main" || is_global_c_name(parts.front())) {
+    return complain(fmt::format("C has a global `{}`", parts.front()),
+                    "put it in a namespace of your own");
   }
   return std::nullopt;
 }
@@ -230,6 +308,15 @@ std::optional<Complaint> judge_entry_point_group(std::string_view group) {
 std::optional<Complaint> judge_entry_point_name(std::string_view name) {
   if (auto complaint = judge_length(name, 200)) return complaint;
   return judge_characters(name, [](char c) { return is_word(c) || c == '.' || c == '-'; });
+}
+
+std::optional<Complaint> judge_script_name(std::string_view name) {
+  if (auto complaint = judge_entry_point_name(name)) return complaint;
+  if (!is_word(name.front())) {
+    return complain(fmt::format("it starts with `{}`", name.front()));
+  }
+  if (is_program(lower(name))) return complain("there is a program of that name");
+  return std::nullopt;
 }
 
 std::optional<Complaint> judge_entry_point_target(std::string_view target) {

@@ -16,11 +16,14 @@ struct Complaint {
 /// Each returns what is wrong with the text, empty when it may be used as it is in generated C++,
 /// Python, CMake and YAML.
 
-/// `[a-z][a-z0-9_]*`, at most 32 characters, no keyword, no device of PyTorch, and no name that
-/// registering a device would replace in `torch`, `torch.Tensor`, `torch.nn.Module`.
+/// `[a-z][a-z_]*`, at most 32 characters, no keyword, no device of PyTorch, no name that
+/// registering a device would replace in `torch`, `torch.Tensor`, `torch.nn.Module`, and none that
+/// a C++ namespace or a CMake target cannot have. PyTorch's parser of devices reads letters and `_`
+/// only.
 std::optional<Complaint> judge_device_name(std::string_view name);
 
-/// A lower-case Python identifier, at most 64 characters, no keyword and no module that others own.
+/// A lower-case Python identifier, at most 64 characters, no keyword, no module or project that
+/// others own, and no folder of a project.
 std::optional<Complaint> judge_package_name(std::string_view name);
 
 /// A public version of PEP 440 in its normal form (`1.0rc1`, not `1.0-RC1`), without a local part.
@@ -30,7 +33,8 @@ std::optional<Complaint> judge_version(std::string_view version);
 /// syntax: who writes it into a file quotes it for that file.
 std::optional<Complaint> judge_summary(std::string_view summary);
 
-/// Identifiers joined by `::`, none a keyword of C++ or reserved to the compiler.
+/// Identifiers joined by `::`, none a keyword of C++, a macro or reserved to the compiler, and not
+/// in a namespace that C++ or PyTorch owns.
 std::optional<Complaint> judge_cpp_name(std::string_view name);
 
 /// A relative path of a header: names of letters, digits, `.`, `_`, `-` and `+`, joined by `/`,
@@ -40,7 +44,7 @@ std::optional<Complaint> judge_header(std::string_view path);
 /// Python identifiers joined by dots, none a keyword.
 std::optional<Complaint> judge_python_module(std::string_view module);
 
-/// Clauses such as `>=2.5` or `!=2.6.0` with commas between.
+/// Clauses such as `>=2.5` or `!=2.6.0` with commas between, which a release from 2.5 on can meet.
 std::optional<Complaint> judge_torch_requirement(std::string_view requirement);
 
 /// An operator as PyTorch writes it, `add` or `add.out`; without `aten::`.
@@ -51,6 +55,10 @@ std::optional<Complaint> judge_entry_point_group(std::string_view group);
 
 /// The name of an entry point: letters, digits, `.`, `_` and `-`.
 std::optional<Complaint> judge_entry_point_name(std::string_view name);
+
+/// The name of an entry point that pip makes a program of: the name of a file, and of no program
+/// that shells, systems or environments have.
+std::optional<Complaint> judge_script_name(std::string_view name);
 
 /// What an entry point refers to: `module` or `module:attribute`.
 std::optional<Complaint> judge_entry_point_target(std::string_view target);

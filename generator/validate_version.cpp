@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "diagnostic.h"
+#include "torch_install.h"
 #include "validate.h"
 
 namespace backendgen {
@@ -52,6 +54,25 @@ bool is_public_version(Reader& reader) {
   return reader.done();
 }
 
+/// Whether a release from 2.5 on, there or to come, meets a requirement. Between the releases that
+/// its clauses name all are alike, so those are tried, and the next after each.
+bool can_be_met(std::string_view requirement) {
+  constexpr TorchVersion kOldest = {2, 5, 0};
+  std::vector<TorchVersion> tried = {kOldest};
+  for (std::size_t at = 0; at < requirement.size();) {
+    const std::size_t comma = std::min(requirement.find(',', at), requirement.size());
+    const std::size_t digit = requirement.find_first_of("0123456789", at);
+    const auto bound = TorchVersion::parse(requirement.substr(digit, comma - digit));
+    at = comma + 1;
+    if (!bound) continue;
+    tried.push_back(*bound);
+    tried.push_back({bound->major, bound->minor, bound->patch + 1});
+  }
+  return std::any_of(tried.begin(), tried.end(), [&](const TorchVersion& one) {
+    return one >= kOldest && admits(requirement, one);
+  });
+}
+
 }  // namespace
 
 std::optional<Complaint> judge_version(std::string_view version) {
@@ -97,6 +118,9 @@ std::optional<Complaint> judge_torch_requirement(std::string_view requirement) {
     const bool read = reader.number() && reader.take(".") && reader.number() &&
                       (!reader.take(".") || reader.number()) && reader.done();
     if (!read) return Complaint{in_ticks(release) + " is not a release X.Y or X.Y.Z", help};
+  }
+  if (!can_be_met(requirement)) {
+    return Complaint{"no release of PyTorch from 2.5 on meets it", help};
   }
   return std::nullopt;
 }

@@ -55,12 +55,53 @@ constexpr std::string_view kPythonModules[] = {
     "site", "smtpd", "smtplib", "sndhdr", "socket", "socketserver", "spwd", "sqlite3",
     "sre_compile", "sre_constants", "sre_parse", "ssl", "stat", "statistics", "string",
     "stringprep", "struct", "subprocess", "sunau", "symbol", "symtable", "sys", "sysconfig",
-    "syslog", "tabnanny", "tarfile", "telnetlib", "tempfile", "termios", "textwrap", "this",
+    "syslog", "tabnanny", "tarfile", "telnetlib", "tempfile", "termios", "test", "textwrap", "this",
     "threading", "time", "timeit", "tkinter", "token", "tokenize", "tomllib", "trace", "traceback",
     "tracemalloc", "tty", "turtle", "turtledemo", "types", "typing", "unicodedata", "unittest",
     "urllib", "uu", "uuid", "venv", "warnings", "wave", "weakref", "webbrowser", "winreg",
     "winsound", "wsgiref", "xdrlib", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zlib",
     "zoneinfo",
+};
+
+// What an environment with PyTorch has, as modules and as projects: pip and what builds, what
+// PyTorch needs, and what is often beside it. A project of one name replaces the other.
+constexpr std::string_view kPackages[] = {
+    "accelerate", "aiohttp", "attr", "attrs", "audioread", "backports", "build_meta", "certifi",
+    "cffi", "charset_normalizer", "click", "cmake", "coverage", "cupy", "cython", "dateutil",
+    "deepspeed", "diffusers", "easy_install", "executorch", "expecttest", "filelock", "flask", "fsspec",
+    "google", "grpc", "huggingface_hub", "hypothesis", "idna", "ipykernel", "ipython", "jax", "jaxlib",
+    "jinja2", "joblib", "jupyter", "keras", "lightning", "lightning_utilities", "markupsafe",
+    "matplotlib", "mpmath", "mypy", "networkx", "ninja", "numba", "numpy", "nvidia", "onnx",
+    "onnxruntime", "onnxscript", "opt_einsum", "optree", "packaging", "pandas", "pathspec", "peft",
+    "pillow", "pip", "pkg_resources", "pluggy", "protobuf", "psutil", "py", "pyarrow", "pybind11",
+    "pydantic", "pygments", "pytest", "python", "python_dateutil", "pytorch", "pytorch_lightning",
+    "pytz", "pyyaml", "ray", "regex", "requests", "rich", "ruff", "safetensors", "scikit_build",
+    "scikit_build_core", "scikit_learn", "scipy", "sentencepiece", "setuptools", "setuptools_scm",
+    "site_packages", "six", "skbuild", "sklearn", "sympy", "tensorboard", "tensorflow", "timm",
+    "tokenizers", "tomli", "torchao", "torchaudio", "torchdata", "torchmetrics", "torchrun",
+    "torchtext", "torchtune", "torchvision", "tqdm", "transformers", "triton", "typing_extensions",
+    "urllib3", "uv", "virtualenv", "wheel", "yaml", "zmq",
+};
+
+// Programs that an environment with PyTorch has in its `bin`, words of shells, and what systems and
+// builds are made of. Those with versions in their names are told by their beginnings.
+constexpr std::string_view kPrograms[] = {
+    "activate", "alias", "ar", "as", "auditwheel", "awk", "backendgen", "base64", "basename", "bash",
+    "bg", "break", "builtin", "cargo", "case", "cat", "cc", "ccache", "cd", "chmod", "chown", "clang",
+    "clear", "cmake", "command", "conda", "continue", "convert-onnx-to-caffe2", "cp", "cpack", "ctest",
+    "curl", "cut", "cython", "dash", "date", "dd", "deactivate", "declare", "df", "diff", "dirname",
+    "do", "docker", "done", "du", "echo", "elif", "else", "enable", "env", "esac", "eval", "exec",
+    "exit", "export", "expr", "f2py", "false", "fg", "fi", "file", "find", "fish", "for", "function",
+    "gcc", "gdb", "git", "grep", "gzip", "hash", "head", "help", "history", "hostname", "id", "if",
+    "in", "install", "isympy", "jobs", "jupyter", "kill", "ld", "ldconfig", "ldd", "less", "let", "ln",
+    "local", "ls", "make", "man", "mkdir", "mktemp", "mount", "mv", "mypy", "ninja", "nm", "node",
+    "nproc", "numpy-config", "nvcc", "nvidia-smi", "objdump", "patch", "patchelf", "perl", "pkg-config",
+    "popd", "printf", "ps", "pushd", "pwd", "py", "py.test", "pytest", "read", "readelf", "readlink",
+    "readonly", "realpath", "reset", "return", "rm", "rmdir", "ruff", "scp", "sed", "select", "seq",
+    "set", "sh", "shift", "sleep", "sort", "source", "ssh", "stat", "strip", "su", "sudo", "tail",
+    "tar", "tee", "test", "then", "time", "torchfrtrace", "torchrun", "touch", "tqdm", "tr", "trap",
+    "true", "type", "ulimit", "umask", "unalias", "uname", "uniq", "unset", "until", "uv", "uvx",
+    "virtualenv", "wait", "wc", "wget", "which", "while", "who", "xargs", "zsh",
 };
 
 constexpr std::string_view kTorchDevices[] = {
@@ -87,6 +128,21 @@ bool is_python_keyword(std::string_view word) {
 
 bool is_standard_python_module(std::string_view name) {
   return contains(kPythonModules, name);
+}
+
+bool is_known_package(std::string_view name) {
+  return contains(kPackages, name);
+}
+
+bool is_program(std::string_view name) {
+  constexpr std::string_view kWithVersion[] = {"easy_install", "idle",   "pip",
+                                               "pydoc",        "python", "wheel"};
+  for (const std::string_view program : kWithVersion) {
+    if (!name.starts_with(program)) continue;
+    const std::string_view rest = name.substr(program.size());
+    if (rest.find_first_not_of("-.0123456789") == rest.npos) return true;
+  }
+  return contains(kPrograms, name);
 }
 
 bool is_torch_device(std::string_view name) {

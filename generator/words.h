@@ -15,6 +15,14 @@ bool is_python_keyword(std::string_view word);
 /// name.
 bool is_standard_python_module(std::string_view name);
 
+/// Whether an environment with PyTorch is likely to have a package of this (lower-case) name, as a
+/// module or as a project that pip installs.
+bool is_known_package(std::string_view name);
+
+/// Whether an environment with PyTorch, a shell or a system has a program of this (lower-case)
+/// name.
+bool is_program(std::string_view name);
+
 /// Whether PyTorch has a device type, or a key for one, of this (lower-case) name.
 bool is_torch_device(std::string_view name);
 

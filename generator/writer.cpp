@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -70,6 +72,11 @@ std::string print_stamp(const Plan& plan) {
   return text;
 }
 
+/// Files are written under such names first, which tell what a killed run has left.
+bool is_beside(std::string_view name) {
+  return name.find(kBeside) != name.npos;
+}
+
 /// Writes files in two steps, all beside their places and then all renamed, and undoes what it did
 /// unless it came to the end.
 class Transaction {
@@ -79,7 +86,7 @@ class Transaction {
   ~Transaction() {
     if (done_) return;
     std::string why;
-    for (const fs::path& path : waiting_) disk_.remove(beside(path), why);
+    for (const auto& [path, beside] : waiting_) disk_.remove(beside, why);
     for (const fs::path& path : created_) disk_.remove(path, why);
     for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) {
       disk_.remove(*folder, why);
@@ -100,22 +107,24 @@ class Transaction {
   bool write(const fs::path& path, std::string_view bytes) {
     if (!make_folders(path.parent_path())) return false;
     std::string why;
-    waiting_.push_back(path);
-    return disk_.write(beside(path), bytes, why) || fail("write", path, why);
+    fs::path start = path;
+    start += kBeside;
+    waiting_.emplace_back(path, disk_.unused(start));
+    return disk_.write(waiting_.back().second, bytes, why) || fail("write", path, why);
   }
 
   /// Renames all, in the order they were written, so that a stamp comes last. A rename within a
   /// folder that could just be written to fails only when a folder stands in a file's place, which
   /// is looked at before the first one.
   bool commit() {
-    for (const fs::path& path : waiting_) {
+    for (const auto& [path, beside] : waiting_) {
       if (disk_.look(path) == Entry::kFolder) return fail("write", path, "a folder is there");
     }
     std::string why;
     while (!waiting_.empty()) {
-      const fs::path path = waiting_.front();
+      const auto [path, beside] = waiting_.front();
       const bool is_new = disk_.look(path) == Entry::kNothing;
-      if (!disk_.rename(beside(path), path, why)) return fail("write", path, why);
+      if (!disk_.rename(beside, path, why)) return fail("write", path, why);
       if (is_new) created_.push_back(path);
       waiting_.pop_front();
     }
@@ -124,8 +133,6 @@ class Transaction {
   }
 
  private:
-  static fs::path beside(fs::path path) { return path += kBeside; }
-
   bool fail(std::string_view what, const fs::path& path, const std::string& why) {
     problems_.error(fmt::format("cannot {} {}: {}", what, path.generic_string(), why));
     return false;
@@ -134,7 +141,7 @@ class Transaction {
   Disk& disk_;
   Diagnostics& problems_;
   std::vector<fs::path> folders_;
-  std::deque<fs::path> waiting_;
+  std::deque<std::pair<fs::path, fs::path>> waiting_;  // the place, and the file beside it
   std::vector<fs::path> created_;
   bool done_ = false;
 };
@@ -175,6 +182,47 @@ std::optional<std::vector<Comparison>> compare(const Plan& plan, const fs::path&
     comparisons.push_back({path, state, std::move(*current)});
   }
   return comparisons;
+}
+
+std::vector<std::string> find_foreign(const std::vector<Comparison>& comparisons,
+                                      const fs::path& folder, const Disk& disk) {
+  const Stamp stamp = read_stamp(folder, disk);
+  std::set<std::string> ours;  // in the stamp, with folders
+  std::set<std::string> same;  // as planned, so perhaps of a run that is not done
+  const auto add = [](fs::path path, std::set<std::string>& names) {
+    for (; !path.empty(); path = path.parent_path()) names.insert(path.generic_string());
+  };
+  for (const auto& [path, hash] : stamp) add(path, ours);
+  for (const Comparison& one : comparisons) {
+    if (one.state == State::kUnchanged) add(one.path, same);
+  }
+  std::vector<std::string> foreign;
+  const auto look_into = [&](const fs::path& below, const auto& again) -> bool {
+    bool found = false;
+    for (const std::string& name : disk.list(below.empty() ? folder : folder / below)) {
+      const std::string path = (below / name).generic_string();
+      const bool aside = name.starts_with('.') || name == "__pycache__" || is_beside(name);
+      if (aside || ours.count(path) != 0) continue;
+      const bool is_folder = disk.look(folder / path) == Entry::kFolder;
+      const bool strange = is_folder ? again(path, again) : same.count(path) == 0;
+      if (strange && below.empty()) foreign.push_back(is_folder ? path + '/' : path);
+      found = found || strange;
+    }
+    return found;
+  };
+  look_into({}, look_into);
+  return foreign;
+}
+
+void remove_leftovers(const Plan& plan, const fs::path& folder, Disk& disk) {
+  std::set<fs::path> folders = {folder};
+  for (const PlannedFile& file : plan) folders.insert((folder / file.path).parent_path());
+  std::string why;
+  for (const fs::path& one : folders) {
+    for (const std::string& name : disk.list(one)) {
+      if (is_beside(name)) disk.remove(one / name, why);
+    }
+  }
 }
 
 bool write_generated(const Plan& plan, const std::vector<Comparison>& comparisons,

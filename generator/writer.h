@@ -37,6 +37,14 @@ std::optional<std::vector<Comparison>> compare(const Plan& plan,
                                                const std::filesystem::path& folder,
                                                const Disk& disk, Diagnostics& problems);
 
+/// What lies in `folder` and is not backendgen's: neither named by the stamp nor as planned. Names
+/// of files, and of folders with a "/" at the end; hidden ones and `__pycache__` do not count.
+std::vector<std::string> find_foreign(const std::vector<Comparison>& comparisons,
+                                      const std::filesystem::path& folder, const Disk& disk);
+
+/// Removes what killed runs have left beside planned files. For a run that has the lock.
+void remove_leftovers(const Plan& plan, const std::filesystem::path& folder, Disk& disk);
+
 /// Brings the folder to the plan: writes every file that differs beside its place, then the stamp,
 /// renames them all, and removes surplus files. Unchanged files keep their time. On failure adds an
 /// error that names the path and returns false, and what was there is as it was.

@@ -5,6 +5,7 @@
 
 #include "autocast.h"
 #include "catalog.h"
+#include "check_header.h"
 #include "check_operators.h"
 #include "describe_json.h"
 #include "load.h"
@@ -54,6 +55,9 @@ int run_check(const CheckOptions& options, Context& context) {
       check_operators(description, *catalog, *torch, problems);
       check_autocast(description, *catalog, *torch, problems);
     }
+  }
+  if (!problems.has_errors()) {
+    warn_if_no_header(description, opened->folder, context.disk, problems);
   }
   context.console.report(problems, source);
   if (problems.has_errors()) return kNo;

@@ -9,6 +9,7 @@
 
 #include "autocast.h"
 #include "catalog.h"
+#include "check_header.h"
 #include "load.h"
 #include "read_description.h"
 #include "text_diff.h"
@@ -54,6 +55,9 @@ std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOpt
     if (!problems.has_errors()) {
       plan = plan_glue(description, *torch, context.keep(std::move(model)));
     }
+  }
+  if (plan && !options.list) {
+    warn_if_no_header(description, opened.folder, context.disk, problems);
   }
   context.console.report(problems, opened.source);
   return plan;
@@ -105,6 +109,21 @@ int refuse_edited(const std::vector<Comparison>& comparisons, const std::string&
   return kNo;
 }
 
+/// A folder is generated into as a whole, so that surplus files can go from it: it holds nothing
+/// else.
+int refuse_foreign(const std::vector<std::string>& foreign, const std::string& out,
+                   Context& context) {
+  constexpr std::size_t kShown = 3;
+  const std::size_t shown = std::min(foreign.size(), kShown);
+  std::string names;
+  for (std::size_t i = 0; i < shown; ++i) names += (i == 0 ? "" : ", ") + in_ticks(foreign[i]);
+  if (shown < foreign.size()) names += fmt::format(" and {} more", foreign.size() - shown);
+  context.console.error(
+      fmt::format("{} has files that backendgen did not write: {}", in_ticks(out), names),
+      "name a folder that is empty or new, such as `--out build/glue`");
+  return kNo;
+}
+
 }  // namespace
 
 int run_generate(const GenerateOptions& options, Context& context) {
@@ -116,7 +135,14 @@ int run_generate(const GenerateOptions& options, Context& context) {
 
   const fs::path folder = context.folder / options.out;
   Diagnostics problems;
+  // Others that generate from the description at the same time come one after another.
+  const auto lock = options.check ? nullptr : context.disk.lock(opened->folder);
+  if (lock) remove_leftovers(*plan, folder, context.disk);
   const auto comparisons = compare(*plan, folder, context.disk, problems);
+  if (comparisons) {
+    const auto foreign = find_foreign(*comparisons, folder, context.disk);
+    if (!foreign.empty()) return refuse_foreign(foreign, options.out, context);
+  }
   if (comparisons && options.check) return check(*plan, *comparisons, options.out, context);
   if (comparisons) {
     const auto is = [](State state) {

@@ -8,7 +8,6 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include <c10/core/Allocator.h>
@@ -33,22 +32,18 @@ class RuntimeMemory {
 
   void* allocate(std::size_t bytes) {
     const ProfiledRange range("backendkit::allocate_segment");
-    try {
-      return Runtime::allocate(bytes, device_);
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
+    return Driver<Runtime>::allocate(bytes, device_);
   }
 
   void deallocate(void* pointer, std::size_t bytes) {
     const ProfiledRange range("backendkit::free_segment");
-    Runtime::deallocate(pointer, bytes, device_);
+    Driver<Runtime>::deallocate(pointer, bytes, device_);
   }
 
   /// The allocator does this alone before it gives its cache back.
   void synchronize() {
     const ProfiledRange range("backendkit::empty_cache");
-    Runtime::synchronize(device_);
+    Driver<Runtime>::synchronize(device_);
   }
 
   /// Null without events: the work is waited for instead.
@@ -64,14 +59,14 @@ class RuntimeMemory {
 
   bool done([[maybe_unused]] Event event) {
     if constexpr (HasEvents<Runtime>) {
-      return Runtime::query_event(event, device_);
+      return Driver<Runtime>::query_event(event, device_);
     } else {
       return true;
     }
   }
 
   void destroy([[maybe_unused]] Event event) {
-    if constexpr (HasEvents<Runtime>) Runtime::destroy_event(event, device_);
+    if constexpr (HasEvents<Runtime>) Driver<Runtime>::destroy_event(event, device_);
   }
 
  private:
@@ -105,7 +100,8 @@ class Allocator final : public DeviceAllocatorBase {
   void copy_data(void* dst, const void* src, std::size_t bytes) const override {
     if (bytes == 0) return;
     const c10::DeviceIndex device = Devices<Runtime>::current();
-    Runtime::copy(dst, src, bytes, CopyKind::kDeviceToDevice, current_stream<Runtime>(device));
+    Driver<Runtime>::copy(dst, src, bytes, CopyKind::kDeviceToDevice,
+                          current_stream<Runtime>(device), device);
   }
 
   static Allocator& instance() {
@@ -159,7 +155,7 @@ class Allocator final : public DeviceAllocatorBase {
   static MemoryInfo memory_info([[maybe_unused]] int device) {
     if constexpr (HasMemoryInfo<Runtime>) {
       Devices<Runtime>::use();
-      return Runtime::memory_info(device);
+      return Driver<Runtime>::memory_info(device);
     } else {
       missing("figures of free memory", "memory_info");
     }
@@ -253,7 +249,7 @@ class Allocator final : public DeviceAllocatorBase {
     report.fraction = fraction(device);
     if constexpr (HasMemoryInfo<Runtime>) {
       try {
-        report.info = Runtime::memory_info(device);
+        report.info = Driver<Runtime>::memory_info(device);
       } catch (const std::exception&) {
         // Programs handle the error that there is no memory; without these figures it says so too.
       }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
@@ -50,7 +48,7 @@ class Copier {
     at::assert_no_partial_overlap(dst, self);
     if (bytes_can_go(src, dst)) {
       const bool wait = !non_blocking || !keeps_host_memory(src, dst);
-      move(dst.mutable_data_ptr(), dst.device(), src.const_data_ptr(), src.device(), dst.nbytes(),
+      move(dst.mutable_data_ptr(), dst.storage(), src.const_data_ptr(), src.storage(), dst.nbytes(),
            wait);
     } else {
       through_host(src, dst);
@@ -103,30 +101,35 @@ class Copier {
     }
   }
 
-  /// Copies bytes from any device to any device: from one to another through the host, unless the
-  /// driver does it. Unless `wait` is false, the host's memory is the caller's again when this
-  /// returns.
-  static void move(void* dst, c10::Device to, const void* src, c10::Device from, std::size_t bytes,
-                   bool wait = true) {
+  /// Copies bytes of storages from any device to any device: from one to another through the host,
+  /// unless the driver does it. Unless `wait` is false, the host's memory is the caller's again
+  /// when this returns.
+  static void move(void* dst, const c10::Storage& dst_storage, const void* src,
+                   const c10::Storage& src_storage, std::size_t bytes, bool wait = true) {
+    const c10::Device to = dst_storage.device();
+    const c10::Device from = src_storage.device();
     const bool to_device = to.type() == kDeviceType;
     const bool from_device = from.type() == kDeviceType;
     if (to_device && from_device && to != from) {
       if constexpr (HasPeers<Runtime>) {
-        if (Runtime::can_access_peer(from.index(), to.index())) {
-          Transfers<Runtime>::begin_peer(dst, to.index(), src, from.index(), bytes);
+        if (Driver<Runtime>::can_access_peer(from.index(), to.index())) {
+          Transfers<Runtime>::begin_peer(dst, dst_storage, src, src_storage, bytes);
           return;
         }
       }
-      const auto host = std::make_unique<char[]>(bytes);
-      move(host.get(), c10::Device(c10::kCPU), src, from, bytes);
-      move(dst, to, host.get(), c10::Device(c10::kCPU), bytes);
+      const c10::Storage host = host_storage(bytes);
+      move(host.mutable_data(), host, src, src_storage, bytes);
+      move(dst, dst_storage, host.data(), host, bytes);
       return;
     }
     const CopyKind kind = !to_device     ? CopyKind::kDeviceToHost
                           : !from_device ? CopyKind::kHostToDevice
                                          : CopyKind::kDeviceToDevice;
+    const c10::Storage* const host = !wait || (to_device && from_device) ? nullptr
+                                     : to_device                         ? &src_storage
+                                                                         : &dst_storage;
     Transfers<Runtime> transfers;
-    transfers.begin(dst, src, bytes, kind, (to_device ? to : from).index(), wait);
+    transfers.begin(dst, src, bytes, kind, (to_device ? to : from).index(), host);
     transfers.finish();
   }
 
@@ -136,7 +139,7 @@ class Copier {
     at::Tensor host =
         at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());
     if (filled) {
-      move(host.mutable_data_ptr(), host.device(), tensor.const_data_ptr(), tensor.device(),
+      move(host.mutable_data_ptr(), host.storage(), tensor.const_data_ptr(), tensor.storage(),
            span_of(tensor));
     }
     host._set_conj(tensor.is_conj());

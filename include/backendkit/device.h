@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -15,11 +15,10 @@
 #include <pthread.h>
 #endif
 
+#include <backendkit/driver.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {
-
-constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
 
 /// Raises NotImplementedError for a feature whose function a Runtime may have and this one lacks.
 [[noreturn]] inline void missing(const char* feature, const char* function) {
@@ -33,22 +32,41 @@ constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
 template <class Runtime>
 class Devices {
  public:
-  static_assert(check_runtime<Runtime>());
-
-  /// How many devices there are, as the Runtime tells; 0 when the driver is missing. PyTorch can
-  /// count 127.
+  /// How many devices there are, as the Runtime tells; 0 when the driver is missing, and where it
+  /// fails to count them: `failure` says how. It is asked once in a process, by who needs it first,
+  /// and a child by fork has its parent's answer. PyTorch can count 127; a warning tells of others.
   static c10::DeviceIndex count() noexcept {
-    constexpr int kMost = std::numeric_limits<c10::DeviceIndex>::max();
-    return static_cast<c10::DeviceIndex>(std::clamp(Runtime::device_count(), 0, kMost));
+    const int known = count_.load(std::memory_order_acquire);
+    return static_cast<c10::DeviceIndex>(known >= 0 ? known : ask());
   }
+
+  /// Why the Runtime could not count its devices; empty where it could.
+  static std::string failure() {
+    return count() == 0 && failure_ != nullptr ? *failure_ : std::string();
+  }
+
+  /// `count`, but 0 when autograd's engine asks in a process that has not used the device.
+  static c10::DeviceIndex visible_count() noexcept {
+    return threads_.hidden != nullptr && threads_.hidden(used_) ? c10::DeviceIndex{0} : count();
+  }
+
+  /// Who gives autograd's engine threads for the devices; see autograd_threads.h.
+  struct Threads {
+    /// Whether the engine, which asks for their number, is not to know of the devices.
+    bool (*hidden)(const std::atomic<bool>& used) noexcept = nullptr;
+    /// Called at the first use, with the number of devices.
+    void (*start)(c10::DeviceIndex devices) = nullptr;
+  };
+  static void set_threads(const Threads& threads) { threads_ = threads; }
 
   /// Returns a device's index when there is such a device; throws otherwise. It never becomes
   /// another device.
   static int checked(c10::DeviceIndex index) {
     const c10::DeviceIndex known = count();
     const auto name = [] { return c10::DeviceTypeName(kDeviceType, true); };
-    TORCH_CHECK(known > 0, "no ", name(), " device is available: torch.", name(),
-                ".device_count() is 0");
+    TORCH_CHECK(
+        known > 0, "no ", name(), " device is available: ",
+        failure().empty() ? std::string("torch.") + name() + ".device_count() is 0" : failure());
     TORCH_CHECK(index >= 0 && index < known, "device index ", static_cast<int>(index),
                 " is out of range: there ", known == 1 ? "is 1 " : "are ",
                 known == 1 ? "" : std::to_string(known) + " ", name(),
@@ -58,15 +76,16 @@ class Devices {
 
   /// The current device of this thread; 0 when there is none.
   static c10::DeviceIndex current() {
-    if (count() == 0) return 0;
-    return static_cast<c10::DeviceIndex>(Runtime::current_device());
+    const c10::DeviceIndex known = count();
+    if (known == 0) return 0;
+    return static_cast<c10::DeviceIndex>(Driver<Runtime>::current_device(known));
   }
 
   static void set(c10::DeviceIndex index) {
     const int device = checked(index);
     use();
-    if (Runtime::current_device() == device) return;
-    Runtime::set_device(device);
+    if (current() == device) return;
+    Driver<Runtime>::set_device(device);
   }
 
   /// Makes a device current and returns the one that was. Every guard of a device calls it, that
@@ -85,10 +104,13 @@ class Devices {
     return static_cast<c10::DeviceIndex>(checked(index));
   }
 
+  /// Waits for a device's work. Does nothing before a device is used, for PyTorch's generic code
+  /// waits for the accelerator in programs that use only the CPU.
   static void synchronize(c10::DeviceIndex index) {
     const int device = checked(index);
-    use();
-    Runtime::synchronize(device);
+    if (!used()) return;
+    check_not_forked();
+    Driver<Runtime>::synchronize(device);
   }
 
   /// Has a function called by `exchange`, in the thread that has it make a device current, also
@@ -100,13 +122,15 @@ class Devices {
   /// Notes that the driver is in use from now on. Throws in a child of a process that used it: a
   /// driver does not survive a fork.
   static void use() {
-    if (!used_.load(std::memory_order_acquire)) {
+    if (!ready_.load(std::memory_order_acquire)) {
       static std::once_flag once;
       std::call_once(once, [] {
 #ifndef _WIN32
         pthread_atfork(nullptr, nullptr, [] { forked_ = true; });
 #endif
-        used_.store(true, std::memory_order_release);
+        used_ = true;
+        if (threads_.start != nullptr) threads_.start(count());
+        ready_.store(true, std::memory_order_release);
       });
     }
     check_not_forked();
@@ -134,8 +158,51 @@ class Devices {
   }
 
  private:
+  static constexpr int kUnknown = -1;  ///< nobody has asked
+  static constexpr int kAsking = -2;   ///< a thread asks now
+
+  /// Asks the Runtime, or waits for the thread that does. That thread is not there in a child that
+  /// is forked meanwhile, which asks itself.
+  static int ask() noexcept {
+#ifndef _WIN32
+    static const int registered = pthread_atfork(nullptr, nullptr, [] {
+      int asking = kAsking;
+      count_.compare_exchange_strong(asking, kUnknown);
+    });
+    static_cast<void>(registered);
+#endif
+    int known = kUnknown;
+    while (!count_.compare_exchange_strong(known, kAsking)) {
+      if (known >= 0) return known;
+      count_.wait(known);
+      known = kUnknown;
+    }
+    known = counted();
+    count_.store(known, std::memory_order_release);
+    count_.notify_all();
+    return known;
+  }
+
+  static int counted() noexcept {
+    constexpr int kMost = std::numeric_limits<c10::DeviceIndex>::max();
+    try {
+      const int found = Driver<Runtime>::device_count();
+      if (found <= kMost) return found;
+      warn_only("there are ", found, " ", c10::DeviceTypeName(kDeviceType, true),
+                " devices, of which PyTorch can count ", kMost, ": the others cannot be used");
+      return kMost;
+    } catch (const c10::Error& error) {
+      failure_ = new std::string(error.what_without_backtrace());
+    }
+    return 0;
+  }
+
+  inline static std::atomic<int> count_{kUnknown};
+  inline static const std::string* failure_ = nullptr;  ///< written before the count of 0
   inline static std::atomic<Visitor> visitor_{nullptr};
+  inline static Threads threads_;  // set when the library is opened
   inline static std::atomic<bool> used_{false};
+  inline static std::atomic<bool> ready_{false};  // and autograd has its threads
   inline static std::atomic<bool> forked_{false};
 };
 

@@ -14,11 +14,11 @@ template <class Runtime>
 EventHandle recorded_event(c10::DeviceIndex device, c10::StreamId id,
                            bool timing) requires HasEvents<Runtime> {
   StreamHandle const stream = Streams<Runtime>::handle(device, id);
-  EventHandle const event = Runtime::create_event(device, timing);
+  EventHandle const event = Driver<Runtime>::create_event(device, timing);
   try {
-    Runtime::record_event(event, stream, device);
+    Driver<Runtime>::record_event(event, stream, device);
   } catch (...) {
-    Runtime::destroy_event(event, device);
+    Driver<Runtime>::destroy_event(event, device);
     throw;
   }
   return event;
@@ -39,13 +39,13 @@ class Events {
       Devices<Runtime>::use();
       StreamHandle const stream = Streams<Runtime>::handle(device, id);
       if (*event == nullptr) {
-        *event = new Event{Runtime::create_event(device, timing), device, timing};
+        *event = new Event{Driver<Runtime>::create_event(device, timing), device, timing};
       }
       const Event& recorded = *static_cast<Event*>(*event);
       TORCH_CHECK(recorded.device == device, "an event of device ",
                   static_cast<int>(recorded.device), " cannot be recorded on a stream of device ",
                   static_cast<int>(device));
-      Runtime::record_event(recorded.handle, stream, device);
+      Driver<Runtime>::record_event(recorded.handle, stream, device);
     } else if constexpr (HasStreams<Runtime>) {
       missing("events", "create_event");
     } else {
@@ -60,7 +60,7 @@ class Events {
       if (event == nullptr) return;
       Devices<Runtime>::use();
       StreamHandle const stream = Streams<Runtime>::handle(device, id);
-      Runtime::wait_event(stream, of(event).handle, Devices<Runtime>::checked(device));
+      Driver<Runtime>::wait_event(stream, of(event).handle, Devices<Runtime>::checked(device));
     }
   }
 
@@ -68,7 +68,7 @@ class Events {
     if constexpr (HasEvents<Runtime>) {
       if (event == nullptr) return true;
       Devices<Runtime>::use();
-      return Runtime::query_event(of(event).handle, of(event).device);
+      return Driver<Runtime>::query_event(of(event).handle, of(event).device);
     } else {
       return true;
     }
@@ -78,7 +78,7 @@ class Events {
     if constexpr (HasEvents<Runtime>) {
       if (event == nullptr) return;
       Devices<Runtime>::use();
-      Runtime::synchronize_event(of(event).handle, of(event).device);
+      Driver<Runtime>::synchronize_event(of(event).handle, of(event).device);
     }
   }
 
@@ -87,7 +87,7 @@ class Events {
     if constexpr (HasEvents<Runtime>) {
       if (event == nullptr) return;
       if (!Devices<Runtime>::forked()) {
-        Runtime::destroy_event(of(event).handle, of(event).device);
+        Driver<Runtime>::destroy_event(of(event).handle, of(event).device);
       }
       delete static_cast<Event*>(event);
     }
@@ -105,7 +105,7 @@ class Events {
                   "Both events must be of one device to calculate elapsed time.");
       TORCH_CHECK(query(start) && query(end),
                   "Both events must be completed before calculating elapsed time.");
-      return Runtime::elapsed_ms(of(start).handle, of(end).handle, of(start).device);
+      return Driver<Runtime>::elapsed_ms(of(start).handle, of(end).handle, of(start).device);
     } else {
       missing("timing", "elapsed_ms");
     }

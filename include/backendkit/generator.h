@@ -93,7 +93,8 @@ class Generator final : public c10::GeneratorImpl {
 template <class Runtime>
 const at::Generator& default_generator(c10::DeviceIndex index) {
   static std::mutex mutex;
-  static std::vector<std::unique_ptr<at::Generator>> all;
+  // Threads may outlive static objects.
+  static auto& all = *new std::vector<std::unique_ptr<at::Generator>>;
   const auto device = static_cast<std::size_t>(
       Devices<Runtime>::checked(index < 0 ? Devices<Runtime>::current() : index));
   const std::lock_guard<std::mutex> lock(mutex);

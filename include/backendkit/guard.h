@@ -5,10 +5,12 @@
 
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/thread_name.h>
 
 #include <backendkit/allocator.h>
 #include <backendkit/device.h>
 #include <backendkit/event.h>
+#include <backendkit/in_flight.h>
 #include <backendkit/stream.h>
 #include <backendkit/torch_version.h>
 
@@ -29,21 +31,32 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
 
   c10::Device getDevice() const override { return {kDeviceType, Devices<Runtime>::current()}; }
 
+  /// Throws, but not into autograd's threads, which call it as they begin and catch nothing: there
+  /// it warns, and what they compute makes the device current again, or throws.
   void setDevice(c10::Device device) const override {
-    if (device.has_index()) Devices<Runtime>::set(device.index());
+    if (!device.has_index()) return;
+    try {
+      Devices<Runtime>::set(device.index());
+    } catch (const c10::Error& error) {
+      if (!c10::getThreadName().starts_with("pt_autograd_")) throw;
+      warn_only(error.what_without_backtrace());
+    }
   }
 
   /// Runs in destructors: a device that was current once can be set again. An error of the driver
   /// is told, but not thrown.
   void uncheckedSetDevice(c10::Device device) const noexcept override {
+    if (!device.has_index() || Devices<Runtime>::count() == 0) return;
     try {
-      if (device.has_index() && Devices<Runtime>::count() > 0) Runtime::set_device(device.index());
-    } catch (const std::exception& error) {
-      TORCH_WARN("the device ", device, " cannot be made current: ", error.what());
+      Driver<Runtime>::set_device(device.index());
+    } catch (const c10::Error& error) {
+      warn_only(error.what_without_backtrace(), "; the device before is not current again");
     }
   }
 
-  c10::DeviceIndex deviceCount() const noexcept override { return Devices<Runtime>::count(); }
+  c10::DeviceIndex deviceCount() const noexcept override {
+    return Devices<Runtime>::visible_count();
+  }
 
   c10::Stream getStream(c10::Device device) const noexcept(!kStreamsMayThrow) override {
     const c10::DeviceIndex index = index_for_stream(device);
@@ -77,11 +90,14 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   void synchronizeStream(const c10::Stream& stream) const override {
-    Streams<Runtime>::synchronize(index_of(stream.device()), stream.id());
+    const c10::DeviceIndex index = index_of(stream.device());
+    Streams<Runtime>::synchronize(index, stream.id());
+    InFlight::release(index, stream.id());
   }
 
   void synchronizeDevice(const c10::DeviceIndex index) const {
     Devices<Runtime>::synchronize(index);
+    InFlight::release(index);
   }
 
   /// Tensors have any dtype.
@@ -125,11 +141,18 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     return device.has_index() ? device.index() : Devices<Runtime>::current();
   }
 
-  /// As above. Throws, in releases that allow it, for a device that there is not.
+  /// As above. Throws, in releases that allow it, for a device that there is not. In others a
+  /// driver that does not know the current device gives a stream of none, whose use fails.
   static c10::DeviceIndex index_for_stream(c10::Device device) noexcept(!kStreamsMayThrow) {
-    const c10::DeviceIndex index = index_of(device);
-    if constexpr (kStreamsMayThrow) Devices<Runtime>::checked(index);
-    return index;
+    if constexpr (kStreamsMayThrow) {
+      return static_cast<c10::DeviceIndex>(Devices<Runtime>::checked(index_of(device)));
+    } else {
+      try {
+        return index_of(device);
+      } catch (const c10::Error&) {
+        return -1;
+      }
+    }
   }
 };
 

@@ -64,7 +64,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 
   bool isPinnedPtr([[maybe_unused]] const void* pointer) const override {
     if constexpr (HasPinnedMemory<Runtime>) {
-      return Devices<Runtime>::in_use() && Runtime::is_host_pointer(pointer);
+      return Devices<Runtime>::in_use() && Driver<Runtime>::is_host_pointer(pointer);
     } else {
       return false;
     }

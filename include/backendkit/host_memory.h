@@ -91,7 +91,7 @@ class HostMemory {
         const auto* const there = static_cast<const char*>(pair.device.data());
         pair.in.each([&](std::size_t begin, std::size_t end) {
           move(transfers, host + (begin - pair.begin), there + begin, end - begin,
-               CopyKind::kDeviceToHost, where);
+               CopyKind::kDeviceToHost, where, pair.host);
         });
       }
     }
@@ -256,8 +256,8 @@ class HostMemory {
   }
 
   void move(Transfers<Runtime>& transfers, void* dst, const void* src, std::size_t bytes,
-            CopyKind kind, c10::Device device) {
-    transfers.begin(dst, src, bytes, kind, device.index());
+            CopyKind kind, c10::Device device, const c10::Storage& host) {
+    transfers.begin(dst, src, bytes, kind, device.index(), &host);
     copied_ += bytes;
   }
 
@@ -290,7 +290,7 @@ class HostMemory {
     const auto* const host = static_cast<const char*>(pair.host.data());
     pair.out.each([&](std::size_t begin, std::size_t end) {
       move(transfers, there + (begin - pair.begin), host + begin, end - begin,
-           CopyKind::kHostToDevice, device_);
+           CopyKind::kHostToDevice, device_, pair.host);
     });
   }
 
@@ -304,7 +304,7 @@ class HostMemory {
     const auto* const host = static_cast<const char*>(pair.host.data());
     pair.out.each([&](std::size_t begin, std::size_t end) {
       move(transfers, there + begin, host + (begin - pair.begin), end - begin,
-           CopyKind::kHostToDevice, where);
+           CopyKind::kHostToDevice, where, pair.host);
     });
     if (pair.scattered.empty()) return;
     transfers.finish();  // the elements of one tensor may lie between those of another

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <new>
 
 #include <c10/core/Allocator.h>
 
@@ -28,19 +27,15 @@ class PinnedMemory {
     return (static_cast<std::int64_t>(device) + 1) * kDevice + stream;
   }
 
-  void* allocate(std::size_t bytes) {
-    try {
-      return Runtime::allocate_host(bytes);
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
-  }
+  void* allocate(std::size_t bytes) { return Driver<Runtime>::allocate_host(bytes); }
 
-  void deallocate(void* pointer, std::size_t bytes) { Runtime::deallocate_host(pointer, bytes); }
+  void deallocate(void* pointer, std::size_t bytes) {
+    Driver<Runtime>::deallocate_host(pointer, bytes);
+  }
 
   void synchronize() {
     for (int device = 0; device < Devices<Runtime>::count(); ++device) {
-      Runtime::synchronize(device);
+      Driver<Runtime>::synchronize(device);
     }
   }
 
@@ -66,6 +61,10 @@ class PinnedAllocator final : public HostAllocatorBase {
   c10::DataPtr allocate(std::size_t bytes) override {
     const c10::Device host(c10::kCPU);
     if (bytes == 0) return {nullptr, nullptr, &free_block, host};
+    // PyTorch's own words, which programs for machines without an accelerator may know.
+    TORCH_CHECK(Devices<Runtime>::count() > 0,
+                "Cannot access accelerator device when none is available.",
+                Devices<Runtime>::failure().empty() ? "" : " ", Devices<Runtime>::failure());
     Devices<Runtime>::use();
     MemoryBlock* const block = cache().allocate(bytes, PinnedMemory<Runtime>::kHost);
     TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, "out of pinned memory of the host for ",

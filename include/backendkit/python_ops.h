@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <tuple>
-#include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <backendkit/autograd_threads.h>
 #include <backendkit/capabilities.h>
 #include <backendkit/device.h>
 #include <backendkit/fallback_report.h>
 #include <backendkit/generator.h>
+#include <backendkit/in_flight.h>
+#include <backendkit/properties.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {
@@ -24,6 +27,7 @@ class PythonOperators {
  public:
   static void define_all(torch::Library& library) {
     library.def("device_count() -> int", &device_count);
+    library.def("device_failure() -> str", &device_failure);
     library.def("current_device() -> int", &current_device);
     library.def("set_device(int device) -> ()", &set_device);
     library.def("exchange_device(int device) -> int", &exchange_device);
@@ -40,6 +44,7 @@ class PythonOperators {
     library.def("capabilities() -> (str[], int[], str[])", &capability_table<Runtime>);
     library.def("default_generator(int device) -> Generator?", &generator);
     library.def("is_in_bad_fork() -> bool", &is_in_bad_fork);
+    library.def("drain_autograd(int milliseconds) -> bool", &drain_autograd);
     library.def("build_torch_version() -> str", &build_torch_version);
     library.def("fallback_counts() -> (str[], int[], int[], int[])", &FallbackCounts::table);
     library.def("reset_fallback_counts() -> ()", &FallbackCounts::reset);
@@ -53,6 +58,7 @@ class PythonOperators {
   }
 
   static std::int64_t device_count() { return Devices<Runtime>::count(); }
+  static std::string device_failure() { return Devices<Runtime>::failure(); }
   static std::int64_t current_device() { return Devices<Runtime>::current(); }
   static void set_device(std::int64_t device) { Devices<Runtime>::set(index(device)); }
 
@@ -60,17 +66,19 @@ class PythonOperators {
     return Devices<Runtime>::exchange(index(device));
   }
 
-  static void synchronize(std::int64_t device) { Devices<Runtime>::synchronize(index(device)); }
+  static void synchronize(std::int64_t device) {
+    const c10::DeviceIndex where = index(device);
+    Devices<Runtime>::synchronize(where);
+    InFlight::release(where);
+  }
 
   /// Name, bytes of memory, number of processors, major and minor number of the capability.
   static std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t> properties(
       [[maybe_unused]] std::int64_t device) {
     if constexpr (HasProperties<Runtime>) {
-      const int where = index(device);
-      Devices<Runtime>::use();
-      DeviceProperties all = Runtime::properties(where);
-      return {std::move(all.name), static_cast<std::int64_t>(all.total_memory),
-              all.multi_processor_count, all.major, all.minor};
+      const DeviceProperties& all = properties_of<Runtime>(index(device));
+      return {all.name, static_cast<std::int64_t>(all.total_memory), all.multi_processor_count,
+              all.major, all.minor};
     } else {
       missing("device properties", "properties");
     }
@@ -82,7 +90,7 @@ class PythonOperators {
     const int to = index(peer);
     if constexpr (HasPeers<Runtime>) {
       Devices<Runtime>::use();
-      return from != to && Runtime::can_access_peer(from, to);
+      return from != to && Driver<Runtime>::can_access_peer(from, to);
     } else {
       return false;
     }
@@ -133,6 +141,13 @@ class PythonOperators {
 
   static void set_rng_state(std::int64_t device, const at::Tensor& state) {
     with_generator(device, [&](at::Generator it) { it.set_state(state); });
+  }
+
+  /// Waits until autograd's threads hold nothing of Python's; true at once where they never did.
+  static bool drain_autograd(std::int64_t milliseconds) {
+    return !Devices<Runtime>::in_use() ||
+           AutogradThreads::drain(Devices<Runtime>::count(),
+                                  std::chrono::milliseconds(milliseconds));
   }
 
   static bool is_in_bad_fork() { return Devices<Runtime>::forked(); }

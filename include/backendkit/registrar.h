@@ -14,8 +14,9 @@ namespace backendkit {
 /// BackendKit's own implementations of operators that the vendor has a kernel for, by name without
 /// the namespace: `fall_back` calls them where the kernel does not compute a dtype.
 inline std::unordered_map<std::string, c10::KernelFunction>& own_implementations() {
-  static std::unordered_map<std::string, c10::KernelFunction> all;
-  return all;
+  using All = std::unordered_map<std::string, c10::KernelFunction>;
+  static auto* const all = new All;  // threads may outlive static objects
+  return *all;
 }
 
 /// Registers one of BackendKit's own implementations, a function on tensors of the device. Where

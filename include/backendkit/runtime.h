@@ -41,11 +41,12 @@ struct DeviceProperties {
 /// The names "conj" and "neg" are PyTorch's.
 using TensorMetadata = std::unordered_map<std::string, bool>;
 
-// The required functions of a vendor's Runtime, one concept each. All are static. Devices are
-// numbered from 0; every function but `device_count` may throw, and what it throws becomes the
-// error that the Python user sees.
+// The required functions of a vendor's Runtime, one concept each. All are static, and may be called
+// by several threads at once. Devices are numbered from 0; what a function throws becomes the error
+// that the Python user sees, or a warning where it says that it does not throw. See driver.h.
 
-/// `int device_count()`: how many devices there are. 0 when there is no driver; never throws.
+/// `int device_count()`: how many devices there are; 0 when there is no driver. Called once in a
+/// process. What it throws is the error of the first use, and there are no devices.
 template <class Runtime>
 concept HasDeviceCount = requires {
   { Runtime::device_count() } -> std::same_as<int>;
@@ -251,8 +252,8 @@ concept HasCopyPeer = requires(void* dst, int dst_device, const void* src, int s
 template <class Runtime>
 concept HasPeers = HasCanAccessPeer<Runtime> && HasCopyPeer<Runtime>;
 
-/// `backendkit::DeviceProperties properties(int device)`. Unlocks `get_device_properties`,
-/// `get_device_name` and `get_device_capability` of `torch.foo`.
+/// `backendkit::DeviceProperties properties(int device)`: called once for each device in a process.
+/// Unlocks `get_device_properties`, `get_device_name` and `get_device_capability` of `torch.foo`.
 template <class Runtime>
 concept HasProperties = requires(int device) {
   { Runtime::properties(device) } -> std::same_as<DeviceProperties>;

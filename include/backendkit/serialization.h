@@ -12,8 +12,14 @@ namespace backendkit {
 template <class Runtime>
 void register_metadata() {
   if constexpr (HasMetadata<Runtime>) {
-    torch::jit::TensorBackendMetaRegistry(kDeviceType, &Runtime::save_metadata,
-                                          &Runtime::load_metadata);
+    torch::jit::TensorBackendMetaRegistry(
+        kDeviceType,
+        [](const at::Tensor& tensor, TensorMetadata& metadata) {
+          Driver<Runtime>::save_metadata(tensor, metadata, tensor.device().index());
+        },
+        [](const at::Tensor& tensor, TensorMetadata& metadata) {
+          Driver<Runtime>::load_metadata(tensor, metadata, tensor.device().index());
+        });
   }
 }
 

@@ -76,11 +76,7 @@ class Streams {
       const std::size_t place = level * kPoolSize + pools.turns[level];
       std::atomic<StreamHandle>& handle = pools.handles[place];
       if (handle.load(std::memory_order_relaxed) == nullptr) {
-        StreamHandle const made = Runtime::create_stream(device, wanted);
-        TORCH_CHECK(made != nullptr,
-                    "Runtime::create_stream returned null, which stands for the "
-                    "default stream");
-        handle.store(made, std::memory_order_release);
+        handle.store(Driver<Runtime>::create_stream(device, wanted), std::memory_order_release);
       }
       pools.turns[level] = (pools.turns[level] + 1) % kPoolSize;
       return static_cast<c10::StreamId>(place + 1);
@@ -94,18 +90,21 @@ class Streams {
     if constexpr (HasStreams<Runtime>) {
       Devices<Runtime>::checked(device);
       Devices<Runtime>::use();
-      return Runtime::query_stream(handle(device, id), device);
+      return Driver<Runtime>::query_stream(handle(device, id), device);
     } else {
       return true;
     }
   }
 
-  /// Waits until a stream's work is done; without streams, until the device's is.
+  /// Waits until a stream's work is done; without streams, until the device's is. Does nothing
+  /// before a device is used: PyTorch waits so for the accelerator when it saves a checkpoint.
   static void synchronize(c10::DeviceIndex device, [[maybe_unused]] c10::StreamId id) {
     if constexpr (HasStreams<Runtime>) {
       Devices<Runtime>::checked(device);
-      Devices<Runtime>::use();
-      Runtime::synchronize_stream(handle(device, id), device);
+      StreamHandle const stream = handle(device, id);
+      if (!Devices<Runtime>::used()) return;
+      Devices<Runtime>::check_not_forked();
+      Driver<Runtime>::synchronize_stream(stream, device);
     } else {
       Devices<Runtime>::synchronize(device);
     }

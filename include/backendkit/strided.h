@@ -5,12 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/util/SmallVector.h>
 
 #include <backendkit/transfers.h>
@@ -23,6 +22,12 @@ inline std::size_t span_of(const at::Tensor& tensor) {
   std::int64_t last = 0;
   for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
   return static_cast<std::size_t>(last + 1) * tensor.itemsize();
+}
+
+/// Memory of the host.
+inline c10::Storage host_storage(std::size_t bytes) {
+  return {c10::Storage::use_byte_size_t(), static_cast<std::int64_t>(bytes), c10::GetCPUAllocator(),
+          false};
 }
 
 /// The bytes of its storage from a tensor's first element to the end of its last.
@@ -110,26 +115,33 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
   if (runs.few()) {
     Transfers<Runtime> transfers;
     runs.each([&](std::size_t begin, std::size_t end) {
-      transfers.begin(there + begin, here + begin, end - begin, CopyKind::kHostToDevice, device);
+      transfers.begin(there + begin, here + begin, end - begin, CopyKind::kHostToDevice, device,
+                      &host.storage());
     });
     transfers.finish();
     return runs.bytes();
   }
   const std::size_t bytes = span_of(host);
-  const auto whole = std::make_unique<char[]>(bytes);
+  const c10::Storage storage = host_storage(bytes);
+  auto* const whole = static_cast<char*>(storage.mutable_data());
   const c10::DeviceGuard guard(c10::Device(kDeviceType, device));
   const auto copy = [&](void* dst, const void* src, CopyKind kind) {
-    Runtime::copy(dst, src, bytes, kind, current_stream<Runtime>(device));
-    Streams<Runtime>::synchronize_current(device);
+    try {
+      Driver<Runtime>::copy(dst, src, bytes, kind, current_stream<Runtime>(device), device);
+      Streams<Runtime>::synchronize_current(device);
+    } catch (...) {
+      settle<Runtime>(device, {storage});
+      throw;
+    }
   };
   Devices<Runtime>::synchronize(device);  // also before the lock, which is held for a shorter time
-  const std::lock_guard<std::shared_mutex> lock(writes_to(device));
+  const std::lock_guard<FairSharedMutex> lock(writes_to(device));
   Devices<Runtime>::synchronize(device);
-  copy(whole.get(), first, CopyKind::kDeviceToHost);
+  copy(whole, first, CopyKind::kDeviceToHost);
   runs.each([&](std::size_t begin, std::size_t end) {
-    std::memcpy(whole.get() + begin, here + begin, end - begin);
+    std::memcpy(whole + begin, here + begin, end - begin);
   });
-  copy(first, whole.get(), CopyKind::kHostToDevice);
+  copy(first, whole, CopyKind::kHostToDevice);
   return 2 * bytes;
 }
 

@@ -40,14 +40,16 @@ class TimedEvent {
   /// In a forked child the driver's event stays: its driver is not there.
   ~TimedEvent() {
     if constexpr (HasElapsedMs<Runtime>) {
-      if (!Devices<Runtime>::forked()) Runtime::destroy_event(handle_, device_);
+      if (!Devices<Runtime>::forked()) Driver<Runtime>::destroy_event(handle_, device_);
     }
   }
   TimedEvent(const TimedEvent&) = delete;
   TimedEvent& operator=(const TimedEvent&) = delete;
 
   void synchronize() const {
-    if constexpr (HasElapsedMs<Runtime>) Runtime::synchronize_event(handle_, device_);
+    if constexpr (HasElapsedMs<Runtime>) {
+      Driver<Runtime>::synchronize_event(handle_, device_);
+    }
   }
 
   /// Milliseconds between two events of one device; waits for both. 0 between two devices, whose
@@ -57,7 +59,7 @@ class TimedEvent {
       if (start.device_ != device_) return 0;
       start.synchronize();
       synchronize();
-      return Runtime::elapsed_ms(start.handle_, handle_, device_);
+      return Driver<Runtime>::elapsed_ms(start.handle_, handle_, device_);
     } else {
       return 0;
     }

@@ -21,19 +21,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import setuptools
 from setuptools import Command, Distribution, setup
-from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 from setuptools.errors import ExecError, SetupError
 
 import backendkit
+from backendkit.sources import find_sources
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ModuleNotFoundError:
+    raise SystemExit(
+        f"error: setuptools {setuptools.__version__} in {sys.executable} is too old to build a "
+        "backend's wheel, which takes 70.1 or newer\n"
+        'help: `python -m pip install "setuptools>=70.1"`'
+    ) from None
 
 __all__ = ["setup_backend"]
 
-# What never belongs into an sdist, beside names that start with a dot: results and caches.
-_RESULTS = ("build", "dist", "__pycache__")
-_RESULT_SUFFIXES = (".pyc", ".pyo", ".egg-info")
 # A wheel's files carry this date unless SOURCE_DATE_EPOCH says another: 1980-01-01, the first day
 # that a zip file can name.
 _EPOCH = "315532800"
@@ -70,6 +77,7 @@ def setup_backend(**keywords: Any) -> None:
         "cmdclass": {
             "bdist_wheel": _Wheel,
             "build_py": _Build,
+            "develop": _Develop,
             "editable_wheel": _EditableWheel,
             "sdist": _Sdist,
         },
@@ -161,7 +169,7 @@ def _tool(name: str, folder: str) -> str:
             return path
     path = shutil.which(name)
     if path is None:
-        raise SetupError(f"found no `{name}`\nhelp: pip install {name}")
+        raise SetupError(f"found no `{name}`\nhelp: `python -m pip install {name}`")
     return path
 
 
@@ -182,20 +190,6 @@ def _run(program: str, *arguments: str, note: str = "") -> None:
         raise ExecError(f"CMake could not {step} the backend; its messages stand above{note}")
 
 
-def _sources() -> list[str]:
-    """The files of the project for an sdist; a MANIFEST.in can add to them and take from them."""
-    found = []
-    for folder, folders, files in os.walk("."):
-        inner = (name for name in folders if not os.path.isfile(f"{folder}/{name}/pyvenv.cfg"))
-        folders[:] = sorted(name for name in inner if _is_source(name))
-        found += [os.path.normpath(f"{folder}/{name}") for name in files if _is_source(name)]
-    return sorted(found)
-
-
-def _is_source(name: str) -> bool:
-    return name not in _RESULTS and not name.startswith(".") and not name.endswith(_RESULT_SUFFIXES)
-
-
 class _Build(build_py):
     """`build_py`: all of the package comes from CMake."""
 
@@ -206,7 +200,7 @@ class _Build(build_py):
         self.copy_tree(str(stage), self.build_lib)
 
     def get_source_files(self) -> list[str]:
-        return _sources()
+        return find_sources(self.distribution.get_name()).files
 
     def get_data_files_without_manifest(self) -> list[Any]:
         return []
@@ -216,10 +210,25 @@ class _Build(build_py):
 
 
 class _Sdist(sdist):
-    """`sdist`: the sources alone, without the metadata that setuptools keeps in build/."""
+    """`sdist`: the sources alone, and on stderr what may be one and was left out."""
 
     def make_distribution(self) -> None:
+        # Not the metadata that setuptools keeps there.
         self.filelist.exclude_pattern(None, prefix="build")
+        sources = find_sources(self.distribution.get_name())
+        if sources.trouble:
+            print(f"note: {sources.trouble}", file=sys.stderr)
+        left_out = sorted(set(sources.doubtful) - set(self.filelist.files))
+        for path in left_out:
+            print(
+                f"note: the sdist leaves out {path}, which a build may have made", file=sys.stderr
+            )
+        if left_out:
+            print(
+                "help: a source that only looks so: `git add --force` it, or name it in "
+                f"MANIFEST.in: `include {left_out[0]}`",
+                file=sys.stderr,
+            )
         super().make_distribution()
 
 
@@ -235,6 +244,27 @@ class _Wheel(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", super().get_tag()[2]
+
+
+class _Develop(Command):
+    """`develop`, which would put the source folder on Python's path: nothing is built there."""
+
+    description = "refuse: pip installs"
+    user_options: list[Any] = []
+
+    def initialize_options(self) -> None:
+        """There are no options."""
+
+    def finalize_options(self) -> None:
+        """There are no options."""
+
+    def run(self) -> None:
+        raise SetupError(
+            "`setup.py develop` cannot install a backend\n"
+            "note: a pip before 21.3 calls it for `pip install -e`\n"
+            "help: `python -m pip install --upgrade pip`, then "
+            "`python -m pip install --no-build-isolation -e .`"
+        )
 
 
 class _EditableWheel(Command):

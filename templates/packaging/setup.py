@@ -9,6 +9,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 PACKAGE = "{{package}}"
+OURS = ("setup.py", "pyproject.toml")
 
 # The same input gives the same bytes: a wheel holds the dates and the modes of its files.
 os.environ.setdefault("SOURCE_DATE_EPOCH", "315532800")
@@ -40,6 +41,8 @@ setup(
     name=PACKAGE,
     version="{{version}}",
     description={{summary_quoted}},
+    # What the build has put beside this file: your licence.
+    license_files=sorted(name for name in os.listdir() if os.path.isfile(name) and name not in OURS),
     python_requires=">=3.9",
     # A library for PyTorch {{torch_minor}} cannot be opened by another release.
     install_requires=["torch>={{torch_minor}},<{{torch_next_minor}}"],

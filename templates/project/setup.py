@@ -9,6 +9,6 @@ from backendkit.build import setup_backend
 setup_backend(
     # Any argument of setuptools.setup(), such as:
     # author="...",
-    # license="...",
+    # license_expression="...",  # SPDX, from setuptools 77 on; LICENSE* beside this file is packed
     # install_requires=["numpy"],
 )

@@ -103,6 +103,12 @@ def main():
         own = [m for m in libraries if m.startswith(f"{package}/lib/{minor}/")]
         if not own:
             fail(f"{name} has no library in {package}/lib/{minor}/")
+        config = f"{package}/share/cmake/{package}/{package}Config.cmake"
+        if config not in archive.namelist():
+            fail(
+                f"{name} has no {config}, by which programs in C++ find the backend",
+                "install the backend as add_torch_backend() says",
+            )
         for member in libraries:
             check_library(member, folder)
         check_paths(archive, project)

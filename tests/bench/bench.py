@@ -20,6 +20,7 @@ from pathlib import Path
 from memory import bench_allocator, bench_copies
 from overhead import bench_operators
 from scale import bench_scale
+from threads import bench_threads
 
 RUNS = 5
 IMPORT_RUNS = 21
@@ -242,11 +243,15 @@ def main() -> None:
         "operators": lambda work: bench_operators(work, table),
         "allocator": lambda work: bench_allocator(work, table),
         "copies": lambda work: bench_copies(work, table),
+        "threads": lambda work: bench_threads(work, table, options.seconds),
         "endurance": lambda work: bench_endurance(work, options.steps),
     }
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}")
     parser.add_argument("--steps", type=int, default=200_000, help="of endurance")
+    parser.add_argument(
+        "--seconds", type=float, default=24, help="of each kind of work of threads: %(default)s"
+    )
     options = parser.parse_args()
     chosen = options.parts or [part for part in parts if part != "endurance"]
     for name in chosen:

@@ -84,6 +84,29 @@ def test_test_files_have_names_of_their_own() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+def test_one_header_calls_the_runtime() -> None:
+    # driver.h translates what a Runtime throws and checks what it returns.
+    header = text("include/backendkit/runtime.h")
+    functions = set(re.findall(r"{ Runtime::(\w+)\(", header))
+    assert len(functions) == 26
+    call = re.compile(rf"\bRuntime::({'|'.join(functions)})\b")
+    placed = (
+        "include/backendkit/",
+        "templates/glue/",
+        "templates/custom/",
+        "templates/registrations/",
+    )
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name in files()
+        if name.startswith(placed)
+        and name not in ("include/backendkit/driver.h", "include/backendkit/runtime.h")
+        for number, line in enumerate(text(name).splitlines(), 1)
+        if call.search(line)
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_nothing_stands_here_that_must_not(what: str) -> None:
     found = [
@@ -93,3 +116,13 @@ def test_nothing_stands_here_that_must_not(what: str) -> None:
         if FORBIDDEN[what].search(line)
     ]
     assert found == []
+
+
+def test_glue_registers_with_macros_of_its_own() -> None:
+    # Those of PyTorch register beside another backend, which ends the program, and take it back
+    # while threads may still compute; include/backendkit/library.h.
+    names = [name for name in code() if name.startswith("templates/") and name.endswith(".cpp")]
+    names = [name for name in names if not name.startswith(NOT_OURS)]
+    assert len(names) >= 7
+    uses = re.compile(r"^\s*(TORCH_LIBRARY|C10_REGISTER_GUARD)", re.M)
+    assert [name for name in names if uses.search(text(name))] == []

@@ -92,7 +92,13 @@ def built(scaffold):
 def fake_python(tmp_path):
     """A Python whose PyTorch is a few files: version.py, an operator list, libraries."""
 
-    def make(version, symbol="_ZN3c105ErrorC1ENS_14SourceLocationESs", standard=None):
+    def make(
+        version,
+        symbol="_ZN3c105ErrorC1ENS_14SourceLocationESs",
+        standard=None,
+        head=b"\x7fELF\0",
+        needed=(),
+    ):
         site = tmp_path / "site"
         torch = site / "torch"
         shutil.copytree(HERE.parent / "golden" / "fake_torch", site)
@@ -100,11 +106,13 @@ def fake_python(tmp_path):
         (torch / "__init__.py").write_text("raise SystemExit('PyTorch was imported')\n")
         (torch / "lib").mkdir(exist_ok=True)
         for library in ("libc10.so", "libtorch_cpu.so"):
-            (torch / "lib" / library).write_bytes(b"\x7fELF\0" + symbol.encode() + b"\0")
+            words = [symbol, *needed]
+            strings = b"".join(b"\0" + word.encode() + b"\0" for word in words)
+            (torch / "lib" / library).write_bytes(head + strings)
         if standard:
             config = torch / "share" / "cmake" / "Torch" / "TorchConfig.cmake"
             config.parent.mkdir(parents=True)
-            config.write_text(f"set_target_properties(torch PROPERTIES CXX_STANDARD {standard})\n")
+            config.write_text(f"set_up(torch {standard})\n")
         return {"PYTHONPATH": str(site)}
 
     return make

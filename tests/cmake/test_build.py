@@ -160,9 +160,10 @@ def test_the_abi_is_read_from_pytorch_s_library(cmake, scaffold, fake_python, sy
     assert definition in flags_of(project, "kernels.cpp")
 
 
-def test_a_pytorch_that_wants_a_newer_standard_gets_it(cmake, scaffold, fake_python):
+@pytest.mark.parametrize("stated", ["CXX_STANDARD 23", "INTERFACE cxx_std_23"])
+def test_a_pytorch_that_wants_a_newer_standard_gets_it(cmake, scaffold, fake_python, stated):
     project = cmake(scaffold())
-    assert project.configure(environment=fake_python("2.99.0", standard=23)).returncode == 0
+    assert project.configure(environment=fake_python("2.99.0", standard=stated)).returncode == 0
     assert {"-std=gnu++23", "-std=c++23", "-std=gnu++2b"} & set(flags_of(project, "kernels.cpp"))
 
 

@@ -5,6 +5,8 @@ Where only the build's rules matter, the compiler is replaced by `touch`.
 """
 
 import subprocess
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +110,39 @@ def test_the_wheel_is_the_same_wherever_the_package_is_installed(touched, monkey
     assert contents[0] == contents[1]
 
 
+@pytest.mark.parametrize("named", [(), ("legal/EULA.txt", "NOTICE")], ids=["found", "named"])
+def test_the_wheel_holds_the_licence(touched, named):
+    project = touched()
+    with open(project.source / "CMakeLists.txt", "a") as file:
+        files = f" LICENSE_FILES {' '.join(named)}" if named else ""
+        file.write(f"backendkit_wheel(foo_wheel BACKEND foo{files})\n")
+    (project.source / "legal").mkdir()
+    for name in ("LICENSE", "NOTICE", "legal/EULA.txt"):
+        (project.source / name).write_text(f"the text of {name}\n")
+    configure(project)
+    make(project, "--target", "foo_wheel")
+    (path,) = (project.build / "dist").iterdir()
+    place = "torch_foo-0.1.0.dist-info/licenses/"
+    with zipfile.ZipFile(path) as wheel:
+        inside = [name for name in wheel.namelist() if name.startswith(place)]
+        texts = [wheel.read(name).decode() for name in inside]
+        ours = wheel.read("torch_foo/LICENSE.BackendKit")
+    assert sorted(texts) == sorted(
+        f"the text of {name}\n" for name in named or ("LICENSE", "NOTICE")
+    )
+    assert ours == (Path(__file__).parents[2] / "LICENSE").read_bytes()
+
+
+def test_a_licence_that_is_not_there(touched):
+    project = touched()
+    with open(project.source / "CMakeLists.txt", "a") as file:
+        file.write("backendkit_wheel(foo_wheel BACKEND foo LICENSE_FILES EULA.txt)\n")
+    result = project.configure()
+    assert result.returncode != 0
+    words = " ".join(result.stderr.split())
+    assert "backendkit_wheel(): LICENSE_FILES names 'EULA.txt', which is no file." in words
+
+
 def test_an_old_setuptools_is_named(touched, monkeypatch, tmp_path):
     project = touched()
     edit(project, "foo SOURCES", "foo WHEEL SOURCES")
@@ -119,7 +154,41 @@ def test_an_old_setuptools_is_named(touched, monkeypatch, tmp_path):
     result = project.make("--target", "foo_wheel")
     assert result.returncode != 0
     text = result.stdout + result.stderr
-    assert "setuptools==65.5.0 is incompatible with setuptools>=70.1" in text
+    words = " ".join(text.split())
+    wanted = (
+        "backendkit_wheel(): packages with setuptools 70.1 or newer, found setuptools 65.5.0 in"
+    )
+    assert f"{wanted} {project.python}. Install it there:" in words
+    assert f'{project.python} -m pip install "setuptools>=70.1"' in words
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    "missing, said",
+    [
+        ("pip", "found no pip in {python}. Install it there: {python} -m ensurepip --upgrade"),
+        ("setuptools", "newer, found none in {python}. Install it there: {python} -m pip install"),
+    ],
+)
+def test_what_packages_is_missing(touched, tmp_path, missing, said):
+    """An environment that has PyTorch and one of the two."""
+    project = touched()
+    edit(project, "foo SOURCES", "foo WHEEL SOURCES")
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    base = project.run(project.python, "-c", ask).stdout.strip()
+    bare = tmp_path / "bare"
+    project.run(project.python, "-m", "venv", "--without-pip", bare)
+    project.python = bare / "bin" / "python"
+    site = project.run(project.python, "-c", ask).stdout.strip()
+    for name in ("torch", "pip", "setuptools"):
+        if name != missing:
+            for path in Path(base).glob(f"{name}*"):
+                (Path(site) / path.name).symlink_to(path)
+    configure(project)
+    result = project.make("--target", "foo_wheel")
+    assert result.returncode != 0
+    text = " ".join((result.stdout + result.stderr).split())
+    assert said.format(python=project.python) in text
     assert "Traceback" not in text
 
 

@@ -34,6 +34,10 @@ ACCEPTED = [
     "q(Tensor x, float[] scales=[1.5, -2e-3], bool b=False) -> Tensor",
     "r(Tensor x, int[]? dims=None) -> Scalar",
     "s(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor",
+    "t(Tensor(a) x) -> Tensor(a)",
+    "u(Tensor(a -> *) x, int n) -> Tensor(a)[]",
+    "v(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b), Tensor)",
+    "w(Tensor(a) x, Tensor(b!) y) -> Tensor(a)",
 ]
 REFUSED = [
     "a(int[] size, *, Device device) -> Tensor",
@@ -69,7 +73,9 @@ REFUSED = [
     "ac(Tensor x) -> Tensor 0",
     "ad(Tensor x) -> Tensor(a!)",
     "ae(Tensor(a!) x) -> Tensor(b!)",
-    "af(Tensor(a) x) -> Tensor(a)",
+    "af(Tensor(a) x) -> Tensor(b)",
+    "ag(Tensor(a!) x) -> Tensor(a)",
+    "ah(Tensor x) -> Tensor(a)",
 ]
 
 

@@ -26,6 +26,12 @@ def pytest_addoption(parser):
     installed = torch._C._get_privateuse1_backend_name()
     known = "" if installed == "privateuseone" else installed
     parser.addoption("--device", default=known, help="name of the device to test: %(default)s")
+    parser.addoption(
+        "--endings",
+        type=int,
+        default=2,
+        help="processes for each way in which a program may end: %(default)s",
+    )
 
 
 def pytest_configure(config):

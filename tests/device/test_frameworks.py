@@ -87,11 +87,17 @@ def test_lightning_without_the_strategy_says_what_to_pass(fit, name):
         fit(accelerator=name)
 
 
-def test_lightning_s_fabric(lightning, name, recwarn):
+@pytest.mark.parametrize("together", [False, True])
+def test_lightning_s_fabric(lightning, name, recwarn, together):
+    """An optimizer that is made before the model moves, and one that is made after."""
     fabric = pytest.importorskip("lightning.fabric").Fabric(accelerator=name, strategy=name)
     fabric.launch()
-    model = fabric.setup_module(nn.Linear(4, 1))
-    optimizer = fabric.setup_optimizers(torch.optim.SGD(model.parameters(), lr=0.1))
+    model = nn.Linear(4, 1)
+    if together:
+        model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    else:
+        model = fabric.setup_module(model)
+        optimizer = fabric.setup_optimizers(torch.optim.SGD(model.parameters(), lr=0.1))
     before = model.weight.detach().clone()
     fabric.backward(model(fabric.to_device(torch.ones(2, 4))).sum())
     optimizer.step()
@@ -112,14 +118,16 @@ TRAIN = """
 
     def train(**arguments):
         accelerator = Accelerator(**arguments)
-        model = torch.nn.Linear(4, 1).to(accelerator.device)
+        model = torch.nn.Linear(4, 1)  # `prepare` moves it
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        before = model.weight.detach().clone()
         data = torch.utils.data.DataLoader(torch.randn(16, 4), batch_size=4)
         model, optimizer, data = accelerator.prepare(model, optimizer, data)
         for batch in data:
             accelerator.backward(model(batch).square().mean())
             optimizer.step()
             optimizer.zero_grad()
+        assert not torch.equal(before, model.weight.detach().cpu())
         print(accelerator.device.type, batch.device.type, model.weight.device.type)
 """
 

@@ -4,6 +4,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 import torch
@@ -58,7 +60,7 @@ def test_asking_is_no_use(run):
     assert run("""
 print(module.is_available(), module.device_count() > 0, module.is_initialized())
 module.manual_seed(1); torch.manual_seed(2); module.empty_cache(); torch.device(NAME, 0)
-torch.get_rng_state(); torch.ones(2).share_memory_()
+torch.get_rng_state(); torch.ones(2).share_memory_(); module.synchronize()
 module.reset_peak_memory_stats(); module.reset_accumulated_memory_stats()
 print(module.memory_allocated(), module.memory_stats(), repr(module.memory_summary()))
 print(module.is_initialized())
@@ -73,7 +75,6 @@ USES = [
     "torch.device(NAME, 0), torch.empty(0, device=NAME)",
     "module.current_device()",
     "module.set_device(0)",
-    "module.synchronize()",
     "module.get_rng_state()",
     "module.init()",
     "module.memory_snapshot(0)",
@@ -313,3 +314,97 @@ def test_the_sentence_is_pytorch_s(name):
     sentence = refusal("CUDA")
     assert sentence.split(". ")[0] in text
     assert "you must use the 'spawn' start method" in text
+
+
+#: The threads of autograd, and what a backward pass in a forked child gives.
+AUTOGRAD = """
+import time
+
+def named():
+    names = [open(f"/proc/self/task/{one}/comm").read() for one in os.listdir("/proc/self/task")]
+    return sum(one.startswith("pt_autograd") for one in names)
+
+# A thread gives itself its name a while after it has begun.
+
+def threads():
+    time.sleep(0.5)
+    return named()
+
+def all_threads():
+    end = time.monotonic() + 60
+    while named() != module.device_count() and time.monotonic() < end:
+        time.sleep(0.01)
+    return named() == module.device_count()
+
+def backward(where):
+    x = torch.ones(2, device=where, requires_grad=True)
+    x.exp().sum().backward()
+    return torch.equal(x.grad.cpu(), torch.ones(2).exp())
+"""
+
+needs_proc = pytest.mark.skipif(
+    not os.path.isdir("/proc/self/task"), reason="there is no /proc, which tells of threads"
+)
+
+
+@needs_fork
+@needs_proc
+def test_a_process_that_uses_only_the_cpu_has_no_threads_for_the_device(run):
+    assert run(
+        AUTOGRAD
+        + """
+print(backward("cpu"), threads(), module.device_count() > 0)
+in_a_child(lambda: print(backward("cpu"), threads()))
+in_a_child(lambda: print(backward(NAME), all_threads()))
+"""
+    ) == ["True 0 True", "True 0", "child 0", "True True", "child 0"]
+
+
+@needs_proc
+def test_the_device_has_its_threads_whenever_it_is_used_first(run):
+    assert run(
+        AUTOGRAD
+        + """
+import threading
+print(backward("cpu"), threads())
+results = []
+both = [threading.Thread(target=lambda: results.append(backward(NAME))) for _ in range(8)]
+[one.start() for one in both]; [one.join() for one in both]
+print(results == [True] * 8, all_threads())
+last = module.device_count() - 1
+print(backward(f"{NAME}:{last}"), backward("cpu"), all_threads())
+"""
+    ) == ["True 0", "True True", "True True True"]
+
+
+@needs_proc
+def test_the_device_has_its_threads_when_it_is_used_before_any_backward_pass(run):
+    assert run(
+        AUTOGRAD
+        + """
+x = torch.ones(1, device=NAME)
+print(threads(), backward("cpu"), all_threads(), backward(NAME))
+"""
+    ) == ["0 True True True"]
+
+
+def test_what_autograd_s_threads_hold_is_waited_for(module, device):
+    if not hasattr(module, "capabilities"):
+        pytest.skip("this backend was not made with BackendKit")
+    begun, done = threading.Event(), []
+
+    def slowly(gradient):
+        begun.set()
+        time.sleep(0.5)
+        done.append(True)
+
+    x = torch.ones(2, device=device, requires_grad=True)
+    x.register_hook(slowly)
+    thread = threading.Thread(target=x.exp().sum().backward)
+    thread.start()
+    begun.wait()
+    drain = module._library().drain_autograd
+    assert not drain(1)
+    assert drain(60_000) and done
+    thread.join()
+    assert drain(60_000)

@@ -165,21 +165,6 @@ def test_shared_memory_stays_shared(device, other, place):
     assert row.device == (location and torch.device(location) or device)
 
 
-@pytest.mark.parametrize("swap", [False, True])
-def test_modules_that_move_untie_parameters_unless_told_otherwise(device, swap):
-    """PyTorch makes new parameters for such a device; docs/serialization.md says so."""
-    before = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(swap)
-    try:
-        net = Weighted()
-        weight = net.tied
-        net.to(device)
-    finally:
-        torch.__future__.set_swap_module_params_on_conversion(before)
-    assert (net.tied is net.inner[0].weight) == swap
-    assert (net.tied is weight) == swap
-
-
 def test_only_the_numbers_of_a_view_are_saved_with_clone(device):
     whole = torch.zeros(10_000, device=device)
     assert len(saved(whole[:2]).getvalue()) > 40_000

@@ -9,8 +9,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
-from test_golden import program
+import tomllib
+from test_golden import CASES, TORCH, program
 
 
 def backendgen(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -60,9 +62,81 @@ def test_defaults_are_those_of_the_program(schema: dict[str, Any], tmp_path: Pat
         ]
         text += "".join(lines) if name == "backend" else f"[{name}]\n" + "".join(lines)
     assert text.count("=") > short.count("=") + 5
+    (tmp_path / "runtime.h").touch()
     (tmp_path / "short.toml").write_text(short, "utf-8")
     (tmp_path / "long.toml").write_text(text, "utf-8")
     one = backendgen(tmp_path, "check", "--format", "json", "short.toml")
     two = backendgen(tmp_path, "check", "--format", "json", "long.toml")
     assert (one.returncode, one.stderr) == (0, "")
     assert (two.returncode, two.stdout, two.stderr) == (0, one.stdout, "")
+
+
+def named(name: str = "kite", **keys: str) -> dict[str, Any]:
+    return {"backend": {"name": name, "version": "0.1.0", **keys}}
+
+
+def scripts(group: str, name: str, target: str = "torch_kite.a:main") -> dict[str, Any]:
+    return {**named(), "entry-points": {group: {name: target}}}
+
+
+def kernel(function: str) -> dict[str, Any]:
+    return {**named(), "operators": {"kernels": {"add.out": function}}}
+
+
+RIGHT = [
+    named(),
+    named("my_kite"),
+    named("kite_", package="kites"),
+    *(named(package=name) for name in ("torch_kite", "kite2", "py_test")),
+    *(named(runtime=name) for name in ("Runtime", "foo::Runtime", "a::std::B")),
+    *(kernel(name) for name in ("kite::add", "kite::time", "kite::GEMM")),
+    *(scripts("console_scripts", name) for name in ("kite-smi", "pipe", "a.b", "_a")),
+    scripts("other", "python", "torch_kite.a"),
+]
+WRONG = [
+    *(named(name) for name in ("npu7", "x86_64", "a1", "_a", "a__b", "Kite", "cuda")),
+    *(named(name) for name in ("errno", "stdout", "main", "std", "install", "torch")),
+    *(named(package=name) for name in ("pip", "setuptools", "numpy", "sitecustomize", "test")),
+    *(named(package=name) for name in ("torch", "csrc", "torch_kite_", "Kite")),
+    *(named(runtime=name) for name in ("std::Runtime", "kite::__x", "kite::_X", "::kite")),
+    *(kernel(name) for name in ("std::x", "at::x", "c10::x", "kite::NULL", "kite::errno", "k::")),
+    *(scripts("console_scripts", name) for name in ("python", "Python3.12", "pip", "sh", ".a")),
+    *(scripts("gui_scripts", name) for name in ("torchrun", "-a")),
+    scripts("console_scripts", "kite-smi", "torch_kite.a"),
+]
+
+
+def as_toml(description: dict[str, Any]) -> str:
+    """Tables become inline tables; other values are spelt as in JSON."""
+
+    def value(one: Any) -> str:
+        if not isinstance(one, dict):
+            return json.dumps(one)
+        return "{" + ", ".join(f"{json.dumps(k)} = {value(v)}" for k, v in one.items()) + "}"
+
+    return "\n".join(f"{json.dumps(key)} = {value(one)}" for key, one in description.items())
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_same_verdicts(right: bool, schema: dict[str, Any], tmp_path: Path) -> None:
+    validator = jsonschema.Draft202012Validator(schema)
+    for description in RIGHT if right else WRONG:
+        text = as_toml(description)
+        assert tomllib.loads(text) == description
+        tmp_path.joinpath("backend.toml").write_text(text, "utf-8")
+        done = backendgen(tmp_path, "check", "--torch", str(TORCH))
+        assert (done.returncode == 0) == right, (text, done.stderr)
+        assert validator.is_valid(description) == right, text
+
+
+def test_what_check_accepts_the_schema_accepts(schema: dict[str, Any]) -> None:
+    validator = jsonschema.Draft202012Validator(schema)
+    count = 0
+    for case in sorted(CASES.glob("check_*")):
+        if (case / "status").exists() or not (case / "in" / "backend.toml").is_file():
+            continue
+        text = (case / "in" / "backend.toml").read_text("utf-8-sig")
+        errors = [error.message for error in validator.iter_errors(tomllib.loads(text))]
+        assert errors == [], case.name
+        count += 1
+    assert count > 10

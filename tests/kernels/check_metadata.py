@@ -73,4 +73,43 @@ def test_pytorch_s_deepcopy_leaves_it_out():
 def test_detached_shares_it():
     one, _ = tensors()
     assert tiled.is_tiled(one.detach())
+    assert tiled.is_tiled(one.data)
     assert not tiled.is_tiled(one + 1)
+
+
+@pytest.mark.parametrize("place", ["cpu", "foo:0", "foo:1"])
+def test_data_that_is_set_brings_its_own_or_none(place):
+    one, other = tensors()
+    parameter = torch.nn.Parameter(torch.ones(2, device=place))
+    assert not tiled.is_tiled(parameter)
+    parameter.data = one
+    assert tiled.is_tiled(parameter)
+    assert not tiled.is_tiled(other)
+    parameter.data = torch.ones(2, device=place)
+    assert not tiled.is_tiled(parameter)
+    parameter.data = other
+    assert not tiled.is_tiled(parameter)
+    assert tiled.is_tiled(one)
+
+
+def test_a_module_that_moves_leaves_it_behind():
+    model = torch.nn.Linear(2, 2).to("foo")
+    weight = model.weight
+    tiled.set_tiled(weight)
+    assert model.to("cpu").weight is weight
+    assert not tiled.is_tiled(weight)
+    assert not tiled.is_tiled(model.to("foo").weight)
+
+
+def test_other_tensors_have_none():
+    one, _ = tensors()
+    for other in (one + 1, one[:1], one.view(2, 1), one.clone(), one.to("foo:1"), one.cpu()):
+        assert not tiled.is_tiled(other)
+
+
+def test_a_tensor_that_is_written_keeps_it():
+    one, other = tensors()
+    one.add_(1)
+    one.copy_(other)
+    torch.add(other, 1, out=one)
+    assert tiled.is_tiled(one)

@@ -46,6 +46,7 @@ KERNELS = "tests/kernels/test_example_kernels.py"
 ARGUMENTS = {
     "operators": ["tests/operators/test_signatures.py"],
     "device": ["tests/device", "--ignore=tests/device/test_transformers.py"],
+    "unchanged": ["tests/unchanged"],
     "minimal": [EXAMPLES, "-k", "minimal"],
     "dense": [KERNELS, "-k", "dense and not samples"],
     "strided": [KERNELS, "-k", "strided and not samples"],
@@ -176,6 +177,7 @@ class Release:
         return wheel
 
     def install_backend(self, wheel: Path) -> None:
+        os.environ["BACKENDKIT_TEST_WHEEL"] = str(wheel)  # for the suites that install it
         self.row.wheel = hashlib.sha256(wheel.read_bytes()).hexdigest()
         self.derive(self.backend, self.tools, self.torch)
         self.need("backend", self.backend, "-m", "pip", "install", "--no-deps", wheel)

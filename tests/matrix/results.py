@@ -25,6 +25,7 @@ SUITES = {
     "operators": "C++ signatures of all operators, compared with those of PyTorch's own torchgen",
     "starter": "the project that `backendgen new foo` writes: its own tests",
     "device": "`tests/device` on the starter project's wheel",
+    "unchanged": "programs that use only the CPU: the same with the wheel as without it",
     "minimal": "`examples/minimal`: built, installed, its own tests and what it says it lacks",
     "dense": "`examples/kernels/dense`: 60 kernels, each compared with the CPU",
     "strided": "`examples/kernels/strided`: the same kernels on any strides",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults that a backend may have, and the device tests that notice each.
+"""Faults that a backend may have, and the device tests that notice each. What is wrong only when
+the Runtime fails is noticed by tests/faults.
 
 A fault is a place of the C++ headers, of the starter project's simulator or of the Python package:
 `right` is found there exactly once and stands for `faulty` where the fault is chosen. Both are
@@ -16,7 +17,7 @@ class Fault(NamedTuple):
     file: str  # below include/backendkit, csrc or torch_foo
     right: str
     faulty: str
-    tests: tuple[str, ...]  # below tests/device; each of them has to fail
+    tests: tuple[str, ...]  # from tests/device on; each of them has to fail
     hangs: bool = False  # it is noticed by a test that does not end
 
 
@@ -29,15 +30,15 @@ SYNCHRONIZATION = [
     Fault(
         "the host does not wait for what it reads",
         "include/backendkit/transfers.h",
-        "Streams<Runtime>::synchronize_current(waited_for_.pop_back_val());",
-        "waited_for_.pop_back();",
+        "Streams<Runtime>::synchronize(device, stream);",
+        "static_cast<void>(stream);",
         ("test_stream_memory.py::test_what_the_host_reads_is_there[cpu]",),
     ),
     Fault(
         "only copies to the host are waited for",
         "include/backendkit/transfers.h",
-        "kind != CopyKind::kDeviceToDevice",
-        "kind == CopyKind::kDeviceToHost",
+        "host != nullptr",
+        "host != nullptr && kind == CopyKind::kDeviceToHost",
         ("test_stream_memory.py::test_memory_of_the_host_may_change_after_a_copy[other-False]",),
     ),
     Fault(
@@ -55,6 +56,29 @@ SYNCHRONIZATION = [
         ("test_copies.py::test_threads_that_write_few_and_many_elements",),
     ),
     Fault(
+        "copies do not wait for a thread that writes back what others may write",
+        "include/backendkit/fair_shared_mutex.h",
+        "alone_ = true;",
+        "alone_ = false;",
+        ("test_copies.py::test_threads_that_write_few_and_many_elements",),
+    ),
+    Fault(
+        "a thread's backward waits for that of another thread",
+        "torch_foo/_autograd.py",
+        "torch.autograd.set_multithreading_enabled(False)",
+        "torch.autograd.set_multithreading_enabled(True)",
+        (
+            "test_training_threads.py::test_a_backward_does_not_wait_for_that_of_another_thread[device]",
+        ),
+    ),
+    Fault(
+        "a backward keeps the threads of the devices",
+        "torch_foo/_autograd.py",
+        "self._threads_of_devices.release()",
+        "None",
+        ("test_training_threads.py::test_of_one_thread_pytorch_runs_backward_as_ever",),
+    ),
+    Fault(
         "copies go on the default stream",
         "include/backendkit/transfers.h",
         "current_stream<Runtime>(device)",
@@ -64,43 +88,43 @@ SYNCHRONIZATION = [
     Fault(
         "streams do not wait for events",
         "include/backendkit/event.h",
-        "Runtime::wait_event(stream, of(event).handle, Devices<Runtime>::checked(device));",
+        "Driver<Runtime>::wait_event(stream, of(event).handle, Devices<Runtime>::checked(device));",
         "static_cast<void>(stream);",
         (WAITS, "test_streams.py::test_events_order_streams[wait_event]"),
     ),
     Fault(
         "events are recorded on the default stream",
         "include/backendkit/event.h",
-        "Runtime::record_event(recorded.handle, stream, device);",
-        "Runtime::record_event(recorded.handle, nullptr, device);",
+        "Driver<Runtime>::record_event(recorded.handle, stream, device);",
+        "Driver<Runtime>::record_event(recorded.handle, nullptr, device);",
         (WAITS,),
     ),
     Fault(
         "an event is always done",
         "include/backendkit/event.h",
-        "Runtime::query_event(of(event).handle, of(event).device)",
+        "Driver<Runtime>::query_event(of(event).handle, of(event).device)",
         "true",
         ("test_streams.py::test_an_event_stands_for_what_was_recorded_last",),
     ),
     Fault(
         "the host does not wait for an event",
         "include/backendkit/event.h",
-        "Runtime::synchronize_event(of(event).handle, of(event).device);",
+        "Driver<Runtime>::synchronize_event(of(event).handle, of(event).device);",
         "static_cast<void>(event);",
         ("test_streams.py::test_events_order_streams[synchronize]",),
     ),
     Fault(
         "time goes backwards",
         "include/backendkit/event.h",
-        "Runtime::elapsed_ms(of(start).handle, of(end).handle, of(start).device)",
-        "Runtime::elapsed_ms(of(end).handle, of(start).handle, of(start).device)",
+        "Driver<Runtime>::elapsed_ms(of(start).handle, of(end).handle, of(start).device)",
+        "Driver<Runtime>::elapsed_ms(of(end).handle, of(start).handle, of(start).device)",
         ("test_streams.py::test_time_between_events",),
     ),
     Fault(
         "a stream is never waited for",
         "include/backendkit/stream.h",
-        "Runtime::synchronize_stream(handle(device, id), device);",
-        "handle(device, id);",
+        "Driver<Runtime>::synchronize_stream(stream, device);",
+        "static_cast<void>(stream);",
         ("test_streams.py::test_work_goes_on_after_the_call",),
     ),
     Fault(
@@ -146,8 +170,7 @@ STATE = [
     Fault(
         "the device before is not the current one again",
         "include/backendkit/guard.h",
-        "if (device.has_index() && Devices<Runtime>::count() > 0) "
-        "Runtime::set_device(device.index());",
+        "Driver<Runtime>::set_device(device.index());",
         "static_cast<void>(device);",
         ("test_tensors.py::test_a_tensor_is_made_on_its_device_whatever_is_current",),
     ),
@@ -258,7 +281,7 @@ MEMORY = [
     Fault(
         "memory that a stream uses is given out",
         "include/backendkit/allocator.h",
-        "Runtime::query_event(event, device_)",
+        "Driver<Runtime>::query_event(event, device_)",
         "true",
         (KEPT,),
     ),
@@ -392,7 +415,7 @@ VALUES = [
     Fault(
         "what lies between many elements is lost",
         "include/backendkit/strided.h",
-        "copy(whole.get(), first, CopyKind::kDeviceToHost);",
+        "copy(whole, first, CopyKind::kDeviceToHost);",
         "static_cast<void>(first);",
         ("test_copies.py::test_quantized_tensors_with_gaps[1000]",),
     ),
@@ -468,4 +491,238 @@ VALUES = [
     ),
 ]
 
-FAULTS = [*SYNCHRONIZATION, *STATE, *MEMORY, *VALUES]
+# Processes and threads.
+
+PROCESSES = [
+    Fault(
+        "Python does not wait for autograd's threads",
+        "torch_foo/_loader.py",
+        "self._drain(self._MILLISECONDS)",
+        "None",
+        ("test_endings.py::test_programs_that_end_right_after_a_backward_pass",),
+    ),
+    Fault(
+        "what waits for autograd's threads passes them by",
+        "include/backendkit/autograd_threads.h",
+        "pass_nothing_back(device);",
+        "static_cast<void>(device);",
+        ("test_processes.py::test_what_autograd_s_threads_hold_is_waited_for",),
+    ),
+    Fault(
+        "every process that runs a backward pass has threads for the device",
+        "include/backendkit/device.h",
+        "threads_.hidden(used_)",
+        "false",
+        ("test_processes.py::test_a_process_that_uses_only_the_cpu_has_no_threads_for_the_device",),
+    ),
+    Fault(
+        "the device gets no threads after a backward pass on the CPU",
+        "include/backendkit/autograd_threads.h",
+        "if (!hidden_) return;",
+        "return;",
+        ("test_processes.py::test_the_device_has_its_threads_whenever_it_is_used_first",),
+    ),
+]
+
+# What a Runtime throws and returns.
+
+CHECKS = "../faults/check_driver.py::"
+
+DRIVER = [
+    Fault(
+        "memory that a device still writes is freed when the wait for it fails",
+        "include/backendkit/transfers.h",
+        "InFlight::keep(device, stream, hosts_);",
+        "static_cast<void>(stream);",
+        (CHECKS + "test_it_is_there_until_a_wait_succeeds[True-the device]",),
+    ),
+    Fault(
+        "memory that a device still reads may be freed by who resizes it",
+        "include/backendkit/in_flight.h",
+        "impl->set_resizable(false);",
+        "static_cast<void>(impl);",
+        (CHECKS + "test_it_keeps_its_size_meanwhile",),
+    ),
+    Fault(
+        "memory in flight is let go when another device has been waited for",
+        "include/backendkit/in_flight.h",
+        "one.device == device && stream.value_or(one.stream) == one.stream",
+        "stream.value_or(one.stream) == one.stream",
+        (CHECKS + "test_it_is_there_until_a_wait_succeeds[False-the device]",),
+    ),
+    Fault(
+        "devices are counted at every step",
+        "include/backendkit/device.h",
+        "known >= 0 ? known : ask()",
+        "static_cast<void>(known), Driver<Runtime>::device_count()",
+        (CHECKS + "test_devices_are_counted_once",),
+    ),
+    Fault(
+        "a child waits for a thread that counts devices in its parent",
+        "include/backendkit/device.h",
+        "count_.compare_exchange_strong(asking, kUnknown);",
+        "static_cast<void>(asking);",
+        (CHECKS + "test_a_child_that_is_forked_while_devices_are_counted",),
+        hangs=True,
+    ),
+    Fault(
+        "the properties of one device are those of all",
+        "include/backendkit/properties.h",
+        "all[static_cast<std::size_t>(device)]",
+        "all[static_cast<std::size_t>(device * 0)]",
+        (CHECKS + "test_properties_are_asked_once_for_each_device",),
+    ),
+    Fault(
+        "an event may be null",
+        "include/backendkit/driver.h",
+        "event == nullptr",
+        "false",
+        (CHECKS + "test_no_event",),
+    ),
+    Fault(
+        "the current device may be one that there is not",
+        "include/backendkit/driver.h",
+        "device < 0 || device >= count",
+        "false",
+        (CHECKS + "test_a_device_that_there_is_not_is_not_the_current_one",),
+    ),
+    Fault(
+        "two tensors have the memory that a driver gives twice",
+        "include/backendkit/driver.h",
+        "!memory().add(device, pointer, bytes)",
+        "false",
+        (CHECKS + "test_memory_that_was_given_before[allocate]",),
+    ),
+    Fault(
+        "a driver's texts reach Python as they are",
+        "include/backendkit/utf8.h",
+        'length == 0 ? std::string_view("\\xEF\\xBF\\xBD") : text.substr(0, length)',
+        "text.substr(0, length == 0 ? 1 : length)",
+        (
+            CHECKS + "test_a_name_in_no_utf_8",
+            CHECKS + "test_what_is_thrown_is_an_error_that_names_the_function[bytes-"
+            "RuntimeError-injected into synchronize \\ufffd\\ufffd]",
+        ),
+    ),
+]
+
+# Modules that move.
+
+SAME = "test_module_moves.py::test_parameters_stay_the_same"
+
+MODULES = [
+    Fault(
+        "a module that moves gets new parameters",
+        "include/backendkit/shallow_copy.h",
+        "(is_dense(self) && is_dense(from))",
+        "false",
+        (
+            f"{SAME}[cpu to device-to]",
+            f"{SAME}[device to cpu-to]",
+            "test_module_moves.py::test_an_optimizer_trains_what_moves[Adam-before]",
+            "test_set_data.py::test_fully_sharded_data_parallel",
+        ),
+    ),
+    Fault(
+        "modes of Python see the question for a parameter",
+        "include/backendkit/shallow_copy.h",
+        "if (!has_kernel(kOperator)) aten.impl(kOperator, &is_possible);",
+        "static_cast<void>(aten);",
+        ("test_set_data.py::test_modes_of_python_do_not_see_the_question",),
+    ),
+    Fault(
+        "a sparse tensor takes over a device without the numbers",
+        "include/backendkit/shallow_copy.h",
+        "is_compressed(self) && self.device() != from.device()",
+        "false",
+        (
+            "test_set_data.py::test_compressed_tensors[sparse_csr-places0]",
+            "test_set_data.py::test_compressed_tensors[sparse_csr-places2]",
+        ),
+    ),
+    Fault(
+        "a lazy module is not moved by the device's name",
+        "torch_foo/_loader.py",
+        "getattr(torch.Tensor, _build.DEVICE)",
+        "torch.Tensor.cuda",
+        ("test_module_moves.py::test_lazy_modules[LazyLinear-by_name]",),
+    ),
+]
+
+# Programs that use only the CPU.
+
+CPU_PROGRAMS = [
+    Fault(
+        "a process group by default is one for the device",
+        "torch_foo/_defaults.py",
+        "str(backend) != c10d.Backend.UNDEFINED or _has_group(c10d)",
+        "True",
+        ("test_cpu_programs.py::test_a_process_group_by_default_is_that_of_the_cpu",),
+    ),
+    Fault(
+        "a profile of the CPU lists the device's operators",
+        "torch_foo/_device.py",
+        "device is None and not is_initialized() and device_count() > 0",
+        "False",
+        ("test_cpu_programs.py::test_a_profile_of_the_cpu_has_nothing_of_the_device",),
+    ),
+    Fault(
+        "modules in parallel are copied to devices",
+        "torch_foo/_defaults.py",
+        "None if found == _NAME else found",
+        "found",
+        ("test_cpu_programs.py::test_data_parallel_calls_its_module",),
+    ),
+    Fault(
+        "waiting for the accelerator starts it",
+        "include/backendkit/device.h",
+        "if (!used()) return;",
+        "use();",
+        ("test_cpu_programs.py::test_waiting_for_the_accelerator_does_not_start_it",),
+    ),
+]
+
+# The place that PyTorch has for a backend.
+
+PLACE = [
+    Fault(
+        "the library does not give the device its name",
+        "include/backendkit/claim.h",
+        "c10::register_privateuse1_backend(name);",
+        "static_cast<void>(name);",
+        ("test_library.py::test_it_gives_the_device_its_name",),
+    ),
+    Fault(
+        "a device of another name is not looked for",
+        "include/backendkit/claim.h",
+        "c10::is_privateuse1_backend_registered() && taken != name",
+        "false",
+        ("test_library.py::test_it_leaves_pytorch_to_a_device_of_another_name",),
+    ),
+    Fault(
+        "a library that has registered the device is not looked for",
+        "include/backendkit/claim.h",
+        "at::isPrivateUse1HooksRegistered() || c10::impl::hasDeviceGuardImpl(kDeviceType)",
+        "false",
+        ("test_library.py::test_a_second_copy_registers_nothing",),
+    ),
+    Fault(
+        "the package does not ask whether its library registered the device",
+        "torch_foo/_loader.py",
+        "why is not None",
+        "False",
+        ("test_library.py::test_the_package_says_that_another_copy_is_open",),
+    ),
+]
+
+FAULTS = [
+    *SYNCHRONIZATION,
+    *STATE,
+    *MEMORY,
+    *VALUES,
+    *PROCESSES,
+    *DRIVER,
+    *MODULES,
+    *CPU_PROGRAMS,
+    *PLACE,
+]

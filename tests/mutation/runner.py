@@ -23,7 +23,7 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import pytest
 import torch  # noqa: F401
 
-OPTIONS = ["-q", "-p", "no:cacheprovider", "--tb=line", "--device", "foo"]
+OPTIONS = ["-q", "-p", "no:cacheprovider", "--tb=line"]
 
 
 @dataclass
@@ -41,7 +41,8 @@ def child(fault: int, tests: list[str], text: IO[str]) -> int:
     del os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"]
     import torch_foo  # noqa: F401
 
-    return pytest.main([*OPTIONS, *tests])
+    of_device = not all(test.startswith("../") for test in tests)
+    return pytest.main([*OPTIONS, *(["--device", "foo"] if of_device else []), *tests])
 
 
 def begin(number: int, job: tuple[int, list[str], float]) -> tuple[int, Process]:

@@ -99,11 +99,13 @@ def test_kernels_of_every_type_are_registered(
     assert (loaded.returncode, loaded.stdout, loaded.stderr) == (0, "", "")
 
 
-# What fallback.cpp of a backend has; nothing of it is called here.
+# What other glue of a backend defines: no other backend is there, and nothing falls back here.
 FALL_BACK = """
 #include <backendkit/fall_back.h>
+#include <backendkit/refusal.h>
 
 void backendkit::fall_back(const c10::OperatorHandle&, torch::jit::Stack*) {}
+const char* backendkit::refusal() noexcept { return nullptr; }
 """
 
 WRONG = {

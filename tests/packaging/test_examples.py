@@ -116,7 +116,7 @@ def test_minimal_passes_the_device_tests_that_its_runtime_can(
     wheel: Path, environment: Environment, tmp_path: Path
 ) -> None:
     environment.pip("install", wheel, cwd=tmp_path)
-    command = ["-m", "backendkit.device_tests", "--device", "foo", "-q", "-rs"]
+    command = ["-m", "backendkit.device_tests", "--device", "foo", "-q", "-rs", "--endings", "1"]
     text = run(environment.python, *command, cwd=tmp_path).stdout
     passed, skipped = re.search(r"^(\d+) passed, (\d+) skipped", text, re.M).groups()
     assert int(passed) > 900
@@ -153,8 +153,10 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
     modules = (
         "__init__",
         "_absent",
+        "_autograd",
         "_build",
         "_capabilities",
+        "_defaults",
         "_device",
         "_dlpack",
         "_dynamo",
@@ -188,6 +190,36 @@ def test_a_missing_driver_library_is_one_warning(
     use = "import torch\ntry: torch.ones(1, device='foo')\nexcept RuntimeError as e: print('E', e)"
     last = environment.says(use, tmp_path, LD_LIBRARY_PATH="").split("\nE ")[1]
     assert "libfoodriver.so.1" in last
+
+
+LINKS = """
+cmake_minimum_required(VERSION 3.22...4.0)
+project(program LANGUAGES CXX)
+find_package(foo_frameworks REQUIRED)
+add_executable(program program.cpp)
+target_link_libraries(program PRIVATE foo_frameworks::foo_frameworks)
+"""
+NAMES_THE_DEVICE = """
+#include <iostream>
+#include <c10/core/Device.h>
+int main() { std::cout << c10::Device("foo") << std::endl; }
+"""
+
+
+def test_a_program_is_linked_where_there_is_no_driver(
+    vendor: tuple[Path, Environment, str], base: Path, tmp_path: Path
+) -> None:
+    folder, environment, _ = vendor
+    code = "import foo_frameworks; print(foo_frameworks.cmake_prefix_path)"
+    prefix = environment.says(code, tmp_path, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    (tmp_path / "CMakeLists.txt").write_text(LINKS)
+    (tmp_path / "program.cpp").write_text(NAMES_THE_DEVICE)
+    options = [f"-DCMAKE_PREFIX_PATH={prefix}", f"-DPython_EXECUTABLE={base}"]
+    build = tmp_path / "build"
+    run(base.parent / "cmake", "-S", tmp_path, "-B", build, *options, cwd=tmp_path)
+    run(base.parent / "cmake", "--build", build, cwd=tmp_path)
+    libraries = f"{folder}/build/prefix/lib:{folder}/build/prefix/lib64"
+    assert run(build / "program", cwd=tmp_path, LD_LIBRARY_PATH=libraries).stdout == "foo\n"
 
 
 def test_a_driver_without_devices_is_no_warning(

@@ -16,8 +16,10 @@ from conftest import Environment
 PYTHON_FILES = [
     "__init__",
     "_absent",
+    "_autograd",
     "_build",
     "_capabilities",
+    "_defaults",
     "_device",
     "_dlpack",
     "_dynamo",
@@ -56,7 +58,10 @@ def library(
 
 def test_files(wheel: Path, contents: dict[str, bytes], minor: str) -> None:
     expected = [f"torch_foo/{name}.py" for name in PYTHON_FILES]
-    expected += ["torch_foo/py.typed", f"torch_foo/lib/{minor}/libtorch_foo.so"]
+    expected += ["torch_foo/LICENSE.BackendKit", "torch_foo/py.typed"]
+    expected += [f"torch_foo/lib/{minor}/libtorch_foo.so"]
+    cmake = ("torch_fooConfig.cmake", "torch_fooConfigVersion.cmake", "torch_files.cmake")
+    expected += [f"torch_foo/share/cmake/torch_foo/{name}" for name in cmake]
     metadata = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt")
     expected += [f"torch_foo-0.1.0.dist-info/{name}" for name in metadata]
     assert sorted(contents) == sorted(expected)

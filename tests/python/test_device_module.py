@@ -157,7 +157,7 @@ def test_errors(base: Interpreter, site: Site) -> None:
 
 FORK = """
 import os, torch
-torch.foo.synchronize()
+torch.ones(1, device="foo")
 if os.fork() == 0:
     try:
         torch.foo.synchronize()

@@ -227,15 +227,82 @@ def test_another_backend_was_first(base: Interpreter, site: Site) -> None:
     (site.folder / "torch_zoo").mkdir()
     (site.folder / "torch_zoo" / "__init__.py").write_text(OTHER)
     code = "import torch_zoo; torch_zoo._autoload(); import torch, torch_foo; print(torch.device("
-    code += "'zoo'), hasattr(torch, 'foo'), torch_foo.is_loaded, (torch.ones(2) + 1).tolist())"
+    code += "'zoo'), torch.foo.is_available(), torch_foo.is_loaded, (torch.ones(2) + 1).tolist())"
     off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     lines, warning = base.warning(code, site, environment=off)
     assert lines == ["zoo False False [2.0, 2.0]"]
     assert warning.splitlines() == [
         "torch_foo 0.1.0 is not loaded: PyTorch has room for one such backend in a process, and "
         "device `zoo` (torch_zoo) has taken it",
-        "help: `pip uninstall` the one that you do not need",
+        "help: `pip uninstall` the one that you do not need, or set "
+        "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import torch_foo",
     ]
+
+
+#: Uses of the device that PyTorch passes on to nobody: it does not know the name.
+PYTORCH_REFUSES = [
+    "a factory", "an operator", "tensor.to", "tensor.to an index", "module.to",
+    "a module's argument", "a generator", "a generator by keyword", "a stream",
+    "a stream by position", "an event", "a storage", "new_ones", "a default device",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["import torch_foo", "import torch_foo.extras", "from torch_foo import is_loaded"],
+)
+def test_where_another_backend_was_first_the_first_use_names_the_cause(
+    base: Interpreter, site: Site, order: str
+) -> None:
+    (site.folder / "torch_zoo").mkdir()
+    (site.folder / "torch_zoo" / "__init__.py").write_text(OTHER)
+    before = "import torch_zoo; torch_zoo._autoload()\n"
+    uses = {name: use for name, use in USES.items() if name not in PYTORCH_REFUSES}
+    uses["tensor.foo"] = "torch.ones(2).foo()"
+    uses["module.foo"] = "torch.nn.Linear(1, 1).foo(device=0)"
+    lines = [f"print(outcome(lambda: {use}))" for use in uses.values()]
+    lines += [f"print(outcome(lambda: {USES[name]}))" for name in PYTORCH_REFUSES]
+    quiet = (
+        "from torch.foo.random import seed; print(torch.foo.device_count(), torch.device('zoo'))"
+    )
+    code = "\n".join([before, order, PROLOGUE, *lines, quiet])
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    said, _ = base.warning(code, site, environment=off)
+    cause = (
+        "RuntimeError: device `foo` is not available: torch_foo 0.1.0 is not loaded: PyTorch has "
+    )
+    named = [line.startswith(cause) for line in said[: len(uses)]]
+    assert dict(zip(uses, named)) == dict.fromkeys(uses, True)
+    others = said[len(uses) : -1]
+    assert len(others) == len(PYTORCH_REFUSES)
+    assert [line for line in others if "device string: foo" not in line] == []
+    assert said[-1] == "0 zoo"
+
+
+def test_names_that_the_other_backend_has_stay_its_own(base: Interpreter, site: Site) -> None:
+    (site.folder / "torch_zoo").mkdir()
+    mine = (
+        "    torch.foo = 'mine'\n    torch.Tensor.foo = torch.nn.Module.foo = lambda self: 'mine'\n"
+    )
+    (site.folder / "torch_zoo" / "__init__.py").write_text(OTHER + mine)
+    code = "import torch_zoo; torch_zoo._autoload(); import torch, torch_foo; "
+    code += "print(torch.foo, torch.ones(1).foo(), torch.nn.Identity().foo())"
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    lines, _ = base.warning(code, site, environment=off)
+    assert lines == ["mine mine mine"]
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_the_cause_is_named_with_autoload_off(base: Interpreter, site: Site, name: str) -> None:
+    spoil, cause = SPOILT[name]
+    spoil(site)
+    code = PROLOGUE + "import torch_foo\nprint(outcome(lambda: torch.ones(2, device='foo')))"
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    lines, warning = base.warning(
+        code.replace('warnings.simplefilter("ignore")', ""), site, environment=off
+    )
+    assert warning.startswith(cause)
+    assert lines == [f"RuntimeError: device `foo` is not available: {warning.splitlines()[0]}"]
 
 
 def test_two_backends_of_this_kind(base: Interpreter, site: Site, new_site) -> None:
@@ -246,7 +313,7 @@ def test_two_backends_of_this_kind(base: Interpreter, site: Site, new_site) -> N
     other.package.rename(other.folder / "torch_bar")
     for path in other.folder.glob("*.dist-info"):
         path.rename(other.folder / path.name.replace("foo", "bar"))
-    code = "import torch; print(torch.foo.is_available(), hasattr(torch, 'bar'))"
+    code = "import torch; print(torch.foo.is_available(), torch.bar.is_available())"
     lines, warning = base.warning(code, site, other)
     assert lines == ["True False"]
     assert warning.startswith("torch_bar 0.1.0 is not loaded: PyTorch has room for one such")
@@ -257,6 +324,7 @@ def test_no_device(base: Interpreter, site: Site) -> None:
     code = PROLOGUE + (
         "class NoDriver:\n"
         "    device_count = staticmethod(lambda: 0)\n"
+        "    device_failure = staticmethod(lambda: '')\n"
         "    is_in_bad_fork = staticmethod(lambda: False)\n"
         "torch.foo._library = NoDriver\n"
         "torch.manual_seed(1)\n"

@@ -48,6 +48,19 @@ def test_autoload_off(base: Interpreter, site: Site) -> None:
     assert base.lines(code, site, environment=off) == ["False", *LOADED]
 
 
+def test_autoload_off_and_used_before_the_import(base: Interpreter, site: Site) -> None:
+    """Until then nothing of the package runs: PyTorch does not know the name, then it does."""
+    code = (
+        "import torch\n"
+        "try:\n    torch.ones(2, device='foo')\n"
+        "except RuntimeError as error:\n    print('device string: foo' in str(error))\n"
+        "import torch_foo\n"
+        "print((torch.ones(2, device='foo') + 1).tolist())"
+    )
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    assert base.lines(code, site, environment=off) == ["True", "[2.0, 2.0]"]
+
+
 def test_autoload_off_and_package_first(base: Interpreter, site: Site) -> None:
     off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     assert base.lines(ORDERS["package first"], site, environment=off) == LOADED
@@ -151,3 +164,17 @@ def test_imports_no_heavy_module(base: Interpreter, site: Site) -> None:
     )
     own = ["torch.foo", "torch.foo.memory", "torch.foo.random", "torch.foo.streams"]
     assert base.lines(code, site) == [str(own)]
+
+
+def test_does_not_ask_for_the_accelerator(base: Interpreter, site: Site) -> None:
+    """In a PyTorch with CUDA that starts the driver of CUDA, for which a fork is then too late."""
+    code = (
+        "import os\n"
+        "os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD'] = '0'\n"
+        "import torch\n"
+        "asked, known = [], torch._C._get_accelerator\n"
+        "torch._C._get_accelerator = lambda: asked.append(1) or known()\n"
+        "import torch_foo\n"
+        "print(torch_foo.is_loaded, len(asked), torch._C._get_accelerator().type, len(asked))\n"
+    )
+    assert base.lines(code, site) == ["True 0 foo 1"]

@@ -7,9 +7,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
+
+#include <c10/core/CPUAllocator.h>
 
 #include <backendkit/event.h>
 #include <backendkit/guard.h>
@@ -93,22 +97,30 @@ class Worker {
  private:
   c10::DataPtr allocate() { return backendkit::Allocator<Runtime>::instance().allocate(kBytes); }
 
+  /// Memory of the host, filled with one byte.
+  static c10::Storage host_memory(char filling) {
+    c10::Storage made(c10::Storage::use_byte_size_t(), kBytes, c10::GetCPUAllocator(), false);
+    std::memset(made.mutable_data(), filling, kBytes);
+    return made;
+  }
+
   std::size_t pick(std::size_t count) { return random_() % count; }
 
   c10::StreamId stream() { return streams_[pick(streams_.size())]; }
 
   /// Sends bytes to the device on one stream and brings them back on another, which waits for it.
   bool bytes_come_back() {
-    std::array<char, kBytes> there, back{};
-    there.fill(static_cast<char>(random_()));
+    const c10::Storage there = host_memory(static_cast<char>(random_()));
+    const c10::Storage back = host_memory(0);
     for (const c10::StreamId one : streams_) Streams::synchronize(device_, one);
     void* sent = nullptr;
     {
       Streams::exchange(device_, stream());
       Transfers transfers;
-      transfers.begin(blocks_[0].get(), there.data(), kBytes, CopyKind::kHostToDevice, device_);
+      transfers.begin(blocks_[0].get(), there.data(), kBytes, CopyKind::kHostToDevice, device_,
+                      &there);
       transfers.begin(blocks_[1].get(), blocks_[0].get(), kBytes, CopyKind::kDeviceToDevice,
-                      device_);
+                      device_, nullptr);
       Events::record(&sent, device_, Streams::current(device_), false);
       transfers.finish();
     }
@@ -116,10 +128,12 @@ class Worker {
     Events::block(sent, device_, Streams::current(device_));
     Events::destroy(sent);
     Transfers transfers;
-    transfers.begin(blocks_[2].get(), blocks_[1].get(), kBytes, CopyKind::kDeviceToDevice, device_);
-    transfers.begin(back.data(), blocks_[2].get(), kBytes, CopyKind::kDeviceToHost, device_);
+    transfers.begin(blocks_[2].get(), blocks_[1].get(), kBytes, CopyKind::kDeviceToDevice, device_,
+                    nullptr);
+    transfers.begin(back.mutable_data(), blocks_[2].get(), kBytes, CopyKind::kDeviceToHost, device_,
+                    &back);
     transfers.finish();
-    return back == there;
+    return std::memcmp(back.data(), there.data(), kBytes) == 0;
   }
 
   const c10::DeviceIndex device_;
@@ -128,6 +142,34 @@ class Worker {
   std::array<void*, 4> events_{};
   std::array<c10::DataPtr, 3> blocks_;
 };
+
+/// A thread that keeps all others from copying to a device, while they are about to: false when
+/// one of them overtakes it.
+bool copies_wait_their_turn() {
+  backendkit::FairSharedMutex& writes = backendkit::writes_to(0);
+  std::atomic<int> copied{0};
+  int copied_before = -1;
+  std::vector<std::thread> threads;
+  writes.lock_shared();  // as a copy that takes long
+  threads.emplace_back([&] {
+    const std::lock_guard<backendkit::FairSharedMutex> lock(writes);
+    copied_before = copied;
+  });
+  while (writes.waiting() < 1) std::this_thread::yield();
+  for (int number = 1; number < kThreads; ++number) {
+    threads.emplace_back([&] {
+      const c10::DataPtr block = backendkit::Allocator<Runtime>::instance().allocate(kBytes);
+      const std::array<char, kBytes> there{};
+      Transfers transfers;
+      transfers.begin(block.get(), there.data(), kBytes, CopyKind::kHostToDevice, 0);
+      ++copied;
+    });
+  }
+  while (writes.waiting() < kThreads) std::this_thread::yield();
+  writes.unlock_shared();
+  for (std::thread& thread : threads) thread.join();
+  return copied_before == 0 && copied == kThreads - 1;
+}
 
 }  // namespace
 
@@ -146,6 +188,7 @@ int main(int, char** arguments) {
   }
   for (std::thread& thread : threads) thread.join();
   Events::destroy(shared);
+  wrong += copies_wait_their_turn() ? 0 : 1;
   std::printf("%ld operations, %ld wrong\n", count * kThreads, wrong.load());
   return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

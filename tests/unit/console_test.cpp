@@ -69,3 +69,17 @@ TEST_CASE("what the user typed is quoted on one line and cut") {
   CHECK(in_ticks(std::string(61, 'x')) == "`" + std::string(60, 'x') + "...`");
   CHECK(in_ticks(std::string(60, 'x')) == "`" + std::string(60, 'x') + "`");
 }
+
+TEST_CASE("data that nobody takes is remembered", "[console]") {
+  Screen screen;
+  screen.console.data("");
+  screen.console.data("some");
+  CHECK(screen.console.failure().empty());
+  screen.out.setstate(std::ios::badbit);
+  screen.console.data("");
+  CHECK(screen.console.failure().empty());
+  screen.console.data("more");
+  CHECK(screen.console.failure() == "Input/output error");
+  screen.console.status("Listed", "what nobody got");
+  CHECK(screen.err.str().empty());
+}

@@ -101,3 +101,42 @@ TEST_CASE("what custom operators are decides their lists", "[custom]") {
         "namespace foo {\n\n// f_(Tensor(a!) x) -> ()\nvoid kernel(at::Tensor& x);\n\n}  // "
         "namespace foo\n");
 }
+
+TEST_CASE("an operator may return views of its arguments", "[custom]") {
+  for (const char* text : {"f(Tensor(a) x) -> Tensor(a)", "f(Tensor(a -> *) x) -> Tensor(a)[]",
+                           "f(Tensor(a) x, Tensor(b) y) -> (Tensor(b), Tensor(a), Tensor)",
+                           "f(Tensor(a) x, Tensor(b!) y) -> Tensor(a)"}) {
+    INFO(text);
+    CHECK(complaint(text).empty());
+    CHECK(parsed(text).views());
+  }
+  CHECK_FALSE(parsed("f(Tensor(a!) x) -> Tensor(a!)").views());
+  CHECK_FALSE(parsed("f(Tensor(a) x) -> Tensor").views());
+  for (const char* text : {"f(Tensor x) -> Tensor(a)", "f(Tensor(b) x) -> Tensor(a)",
+                           "f(Tensor(a!) x) -> Tensor(a)"}) {
+    INFO(text);
+    CHECK(complaint(text) ==
+          "its result shares memory with an argument, but no argument is marked so");
+  }
+}
+
+TEST_CASE("a view has one kernel, which keeps sizes symbolic", "[custom]") {
+  Description description;
+  CustomOperator custom;
+  custom.text.value = "f(Tensor(a) x, SymInt n) -> Tensor(a)";
+  custom.schema = parsed(custom.text.value);
+  custom.kernel.value = "foo::kernel";
+  description.custom = {custom};
+  Values values;
+  add_custom_rows(description, custom_functions(description), values);
+  CHECK(values.lists["custom_views"].size() == 1);
+  CHECK(values.lists["custom"].size() == 1);
+  for (const char* list : {"custom_kernels", "custom_cpu", "custom_meta", "custom_plain",
+                           "custom_writes", "custom_fakes", "custom_formulas"}) {
+    INFO(list);
+    CHECK(values.lists[list].empty());
+  }
+  CHECK(values.texts["custom_declarations"] ==
+        "namespace foo {\n\n// f(Tensor(a) x, SymInt n) -> Tensor(a)\n"
+        "at::Tensor kernel(const at::Tensor& x, c10::SymInt n);\n\n}  // namespace foo\n");
+}

@@ -18,6 +18,8 @@ class FakeDisk : public Disk {
   int writes_before_full = 1000;  // then every write fails
   int renames_before_failure = 1000;
   std::set<std::string> read_only;
+  int names = 0;  // that were given out
+  int locks = 0;  // that were taken
 
   Entry look(const std::filesystem::path& path) const override {
     if (files.count(path.string()) != 0) return Entry::kFile;
@@ -44,6 +46,16 @@ class FakeDisk : public Disk {
     }
     files[path.string()] = std::string(bytes);
     return true;
+  }
+
+  std::filesystem::path unused(const std::filesystem::path& start) override {
+    std::filesystem::path path = start;
+    return path += "-" + std::to_string(++names);
+  }
+
+  std::shared_ptr<void> lock(const std::filesystem::path& folder) override {
+    if (folders.count(folder.string()) == 0) return nullptr;
+    return std::make_shared<int>(++locks);
   }
 
   bool rename(const std::filesystem::path& from, const std::filesystem::path& to,

@@ -38,6 +38,7 @@ struct World {
   World() {
     disk.folders.insert({"/project", "/project/foo", "/project/foo/csrc"});
     disk.files["/project/foo/backend.toml"] = kGood;
+    disk.files["/project/foo/csrc/runtime.h"] = "";
   }
 };
 

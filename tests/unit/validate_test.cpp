@@ -107,7 +107,7 @@ TEST_CASE("nothing that means something in a generated language gets through") {
 }
 
 TEST_CASE("device names") {
-  for (const char* name : {"foo", "kite", "npu", "a", "a1", "my_kite", "x86", "match"}) {
+  for (const char* name : {"foo", "kite", "npu", "a", "my_kite", "kite_", "match"}) {
     INFO(name);
     CHECK_FALSE(judge_device_name(name));
   }
@@ -121,6 +121,22 @@ TEST_CASE("device names") {
   CHECK(complaint(judge_device_name, "a__b") == "C++ reserves names with `__`");
   CHECK(complaint(judge_device_name, std::string(33, 'k')) == "it is longer than 32 characters");
   CHECK_FALSE(judge_device_name(std::string(32, 'k')));
+  for (const char* name : {"npu7", "x86", "a1b", "npu_7", "n7_7pu"}) {
+    INFO(name);
+    CHECK(complaint(judge_device_name, name) ==
+          "it has a digit, and PyTorch reads letters and `_` only");
+  }
+  CHECK(help(judge_device_name, "npu_7") == "write `npu`");
+  CHECK(help(judge_device_name, "n7_7pu") == "write `n_pu`");
+  CHECK(help(judge_device_name, "cuda2").empty());
+  CHECK(help(judge_device_name, "x86_64").empty());
+  for (const char* name : {"errno", "stdout", "main", "size_t", "daemon", "offsetof"}) {
+    INFO(name);
+    CHECK(complaint(judge_device_name, name) ==
+          "C has a global `" + std::string(name) + "`, so a C++ namespace cannot be called that");
+  }
+  CHECK(complaint(judge_device_name, "clean") == "CMake has a target of that name");
+  CHECK(complaint(judge_device_name, "pthread") == "the linker has a library of that name");
   for (const char* name :
        {"cpu",  "cuda", "mkldnn", "opengl",        "opencl",      "ideep", "hip",  "ve",
         "fpga", "maia", "xla",    "lazy",          "vulkan",      "mps",   "meta", "hpu",
@@ -158,6 +174,21 @@ TEST_CASE("package names") {
   CHECK(complaint(judge_package_name, "foo.bar") == "it has a `.`");
   CHECK(complaint(judge_package_name, "import") == "it is a keyword of Python");
   CHECK(help(judge_package_name, "Torch-Foo") == "write `torch_foo`");
+  for (const char* name : {"test", "sitecustomize", "usercustomize", "this"}) {
+    INFO(name);
+    CHECK(judge_package_name(name));
+  }
+  for (const char* name : {"pip", "setuptools", "numpy", "sympy", "wheel", "pyyaml", "sklearn"}) {
+    INFO(name);
+    CHECK(complaint(judge_package_name, name) == "another package has that name");
+  }
+  for (const char* name : {"tests", "csrc", "build", "setup"}) {
+    INFO(name);
+    CHECK(complaint(judge_package_name, name) == "projects have a folder or a file of that name");
+  }
+  CHECK(complaint(judge_package_name, "torch_cpu") == "PyTorch has a library of that name");
+  CHECK(complaint(judge_package_name, "torch_foo_") == "it ends with `_`, which pip refuses");
+  CHECK(help(judge_package_name, "torch_foo_") == "write `torch_foo`");
 }
 
 TEST_CASE("versions") {
@@ -198,7 +229,8 @@ TEST_CASE("summaries may hold any printable line") {
 }
 
 TEST_CASE("C++ names") {
-  for (const char* name : {"Runtime", "foo::Runtime", "a::b::c", "_x", "x_", "CamelCase2"}) {
+  for (const char* name : {"Runtime", "foo::Runtime", "a::b::c", "_x", "x_", "CamelCase2",
+                           "foo::time", "foo::std::x", "my_std::x", "foo::GEMM", "PRIORITY"}) {
     INFO(name);
     CHECK_FALSE(judge_cpp_name(name));
   }
@@ -209,6 +241,19 @@ TEST_CASE("C++ names") {
   CHECK(complaint(judge_cpp_name, "foo:::x") == "it has a `:`");
   CHECK(complaint(judge_cpp_name, "foo::") == "a part of it is empty");
   CHECK(help(judge_cpp_name, "::foo::x") == "write `foo::x`");
+  for (const char* name : {"foo::NULL", "foo::errno", "foo::assert", "INT_MAX::x", "EOF",
+                           "foo::TORCH_CHECK", "foo::PRId64", "foo::INT_WIDTH", "foo::major"}) {
+    INFO(name);
+    CHECK(complaint(judge_cpp_name, name).ends_with("` is a macro"));
+  }
+  CHECK(complaint(judge_cpp_name, "std::x") == "`std` is a namespace of C++");
+  CHECK(complaint(judge_cpp_name, "at::native::x") == "`at` is a namespace of PyTorch");
+  for (const char* name : {"c10::x", "torch::x", "caffe2::x", "backendkit::x", "posix::x"}) {
+    INFO(name);
+    CHECK(help(judge_cpp_name, name) == "put it in a namespace of your own");
+  }
+  CHECK(complaint(judge_cpp_name, "stdout::x") == "C has a global `stdout`");
+  CHECK(complaint(judge_cpp_name, "int32_t") == "C has a global `int32_t`");
 }
 
 TEST_CASE("headers stay below the project") {
@@ -234,6 +279,16 @@ TEST_CASE("requirements of PyTorch") {
     CHECK(judge_torch_requirement(text));
   }
   CHECK(help(judge_torch_requirement, ">= 2.5, < 3.0") == "write `>=2.5,<3.0`");
+  for (const char* text : {">=2.9,<=2.9", ">2.5,<2.6", "!=2.7", ">=2.6,!=2.6,<2.6.2", ">2.15",
+                           "<2.5.1", "==2.5", ">=1.0"}) {
+    INFO(text);
+    CHECK_FALSE(judge_torch_requirement(text));
+  }
+  for (const char* text : {">=2.9,<2.6", "==2.7,!=2.7", "<2.5", "==1.13", ">2.6.0,<2.6.1",
+                           "==2.7,==2.8", "<2.5.1,!=2.5", ">2.9,<=2.9"}) {
+    INFO(text);
+    CHECK(complaint(judge_torch_requirement, text) == "no release of PyTorch from 2.5 on meets it");
+  }
 }
 
 TEST_CASE("operators and entry points") {
@@ -252,4 +307,20 @@ TEST_CASE("operators and entry points") {
     INFO(target);
     CHECK(judge_entry_point_target(target));
   }
+}
+
+TEST_CASE("names of scripts") {
+  for (const char* name : {"kite-smi", "kite.info", "kite_run", "python-kite", "pipe", "a"}) {
+    INFO(name);
+    CHECK_FALSE(judge_script_name(name));
+  }
+  for (const char* name :
+       {"python", "Python", "python3", "python3.12", "pip", "pip3.11", "torchrun", "sh", "cd",
+        "activate", "pytest", "cmake", "wheel", "easy_install-3.9"}) {
+    INFO(name);
+    CHECK(complaint(judge_script_name, name) == "there is a program of that name");
+  }
+  CHECK(complaint(judge_script_name, "..") == "it starts with `.`");
+  CHECK(complaint(judge_script_name, "-x") == "it starts with `-`");
+  CHECK(judge_script_name("a/b"));
 }

@@ -136,3 +136,52 @@ TEST_CASE("a folder in a file's place is no reason to lose others", "[writer]") 
   CHECK(disk.files.empty());
   CHECK(problems.sorted()[0].message == "cannot write /out/sub/b.cpp: a folder is there");
 }
+
+TEST_CASE("what the stamp names is not foreign, nor is what is as planned", "[writer]") {
+  FakeDisk disk;
+  Diagnostics problems;
+  const auto foreign = [&](const Plan& plan) {
+    const auto comparisons = compare(plan, "/out", disk, problems);
+    REQUIRE(comparisons);
+    return find_foreign(*comparisons, "/out", disk);
+  };
+  using Names = std::vector<std::string>;
+  CHECK(foreign(kPlan).empty());
+  disk.folders.insert("/out");
+  disk.folders.insert("/out/sub");
+  disk.files["/out/sub/b.cpp"] = "beta\n";  // of a run that is not done
+  disk.files["/out/sub/b.cpp.backendgen-new-1"] = "be";
+  disk.files["/out/.made"] = "";
+  CHECK(foreign(kPlan).empty());
+  disk.files["/out/sub/c.cpp"] = "mine\n";
+  disk.files["/out/a.h"] = "mine\n";
+  CHECK(foreign(kPlan) == Names{"a.h", "sub/"});
+  disk.files.erase("/out/sub/c.cpp");
+  disk.files.erase("/out/a.h");
+  REQUIRE(generate(kPlan, disk, problems));
+  disk.files["/out/a.h"] = "an edit, which is another error\n";
+  CHECK(foreign(kPlan).empty());
+  CHECK(foreign({{"c.h", ""}}).empty());
+  disk.files["/out/CMakeLists.txt"] = "mine\n";
+  CHECK(foreign(kPlan) == Names{"CMakeLists.txt"});
+}
+
+TEST_CASE("what a killed run has left goes", "[writer]") {
+  FakeDisk disk;
+  Diagnostics problems;
+  REQUIRE(generate(kPlan, disk, problems));
+  const auto before = disk.files;
+  disk.files["/out/a.h.backendgen-new-1"] = "al";
+  disk.files["/out/sub/b.cpp.backendgen-new"] = "be";
+  remove_leftovers(kPlan, "/out", disk);
+  CHECK(disk.files == before);
+}
+
+TEST_CASE("the real disk gives names and locks to one process each", "[writer]") {
+  RealDisk disk;
+  const auto folder = std::filesystem::temp_directory_path();
+  const auto one = disk.unused(folder / "backendgen");
+  CHECK(one != disk.unused(folder / "backendgen"));
+  CHECK(one.filename().string().starts_with("backendgen-"));
+  CHECK_FALSE(disk.lock(folder / "no such folder"));
+}

@@ -4,11 +4,15 @@
 {{summary_quoted}}
 
 import importlib
+import os
 
 from ._gate import open_to_others
 
-__all__ = ["__version__", "is_loaded"]
+__all__ = ["__version__", "cmake_prefix_path", "is_loaded"]
 __version__ = "{{version}}"
+
+#: For CMAKE_PREFIX_PATH of a C++ project, whose `find_package({{package}})` then finds this package.
+cmake_prefix_path: str = os.path.join(os.path.dirname(os.path.abspath(__file__)), "share", "cmake")
 
 #: Whether the backend's library is loaded. False also after a failure that was reported.
 is_loaded: bool = globals().get("is_loaded", False)

@@ -8,10 +8,12 @@ import sys
 
 import pytest
 import torch
+from torch.testing._internal.optests.generate_tests import OpCheckError
 
 os.environ["FOO_SIMULATOR_DELAY"] = "200"  # a missing wait shows
 DEVICES = ("foo", "cpu")
 ops = torch.ops.foo
+CHECKS = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
 def test_import_leaves_dynamo_and_the_vendor_s_module_alone():
@@ -71,12 +73,16 @@ def test_opcheck(device):
 def test_opcheck_with_gradients(device):
     x = torch.randn(3, 5, device=device, requires_grad=True)
     weight = torch.randn(5, device=device, requires_grad=True)
-    checks = ["test_schema", "test_autograd_registration", "test_faketensor"]
-    checks.append("test_aot_dispatch_dynamic")
-    if device == "foo":
-        # PyTorch has not written this check for devices other than its own; it raises "NYI".
-        checks.remove("test_autograd_registration")
-    torch.library.opcheck(ops.fused_rms_norm.default, (x, weight), {}, test_utils=checks)
+    arguments = (ops.fused_rms_norm.default, (x, weight))
+    if device == "cpu":
+        torch.library.opcheck(*arguments)
+        return
+    # PyTorch has not written one of the checks for devices other than its own, as
+    # docs/custom-operators.md says.
+    with pytest.raises(OpCheckError, match="NYI devices other than CPU/CUDA") as raised:
+        torch.library.opcheck(*arguments)
+    assert isinstance(raised.value.__cause__, NotImplementedError)
+    torch.library.opcheck(*arguments, test_utils=CHECKS)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -144,6 +150,67 @@ def test_compiled(device):
         run(x, here).backward()
         grads.append(here.grad)
     torch.testing.assert_close(grads[0], grads[1])
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "meta"])
+def test_a_view_shares_memory(device):
+    x = torch.randn(4, 3, device=device)
+    for view, row in ((ops.leading(x, 2)[1], x[1]), (ops.rows(x)[2], x[2])):
+        assert view._base is x and view.device == x.device
+        assert (view.storage_offset(), view.stride()) == (row.storage_offset(), row.stride())
+        version = x._version
+        view.add_(1)
+        assert x._version == version + 1
+        if device != "meta":
+            assert torch.equal(view, row)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_view_has_gradients(device):
+    x = torch.randn(4, 3, device=device, requires_grad=True)
+    (ops.leading(x, 2) * 3 + ops.rows(x)[3]).sum().backward()
+    assert x.grad.cpu().tolist() == [[3.0] * 3, [3.0] * 3, [0.0] * 3, [2.0] * 3]
+    y = x * 1
+    ops.leading(y, 2).mul_(5)
+    (grad,) = torch.autograd.grad(y.sum(), x)
+    assert grad.cpu().tolist() == [[5.0] * 3, [5.0] * 3, [1.0] * 3, [1.0] * 3]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_opcheck_of_a_view(device, gradients):
+    x = torch.randn(4, 3, device=device, requires_grad=gradients)
+    checks = {"test_utils": CHECKS} if gradients and device == "foo" else {}
+    torch.library.opcheck(ops.leading.default, (x, 2), **checks)
+    torch.library.opcheck(ops.rows.default, (x,), **checks)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_compiled_view(device, dynamic):
+    def function(x):
+        part = ops.leading(x, x.shape[0] - 1)
+        part.mul_(2)
+        return part.sin(), ops.rows(x)[0] + 1
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    for count in (4, 5, 7):
+        x = torch.randn(count, 3, device=device)
+        ours, theirs = x.clone(), x.clone()
+        torch.testing.assert_close(compiled(ours), function(theirs))
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_exported_view(device):
+    class Leading(torch.nn.Module):
+        def forward(self, x):
+            return ops.leading(x, 2) * 2
+
+    x = torch.randn(4, 3, device=device)
+    exported = torch.export.export(Leading(), (x,))
+    torch.testing.assert_close(exported.module()(x), x[:2] * 2)
 
 
 def test_tensors_without_data():

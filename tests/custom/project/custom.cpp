@@ -3,9 +3,13 @@
 // which finds the device's memory inside the simulator. `scale_` is launched on the current stream,
 // others wait for it.
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/narrow.h>
+#include <ATen/ops/unbind.h>
 #include <c10/core/TensorOptions.h>
 #include <c10/util/Exception.h>
 
@@ -94,4 +98,13 @@ at::Tensor foo::filled(const at::Tensor& x, c10::string_view mode, at::IntArrayR
   const std::int64_t value = mode == "sum" ? order[0] + order[1] : order[0] * order[1];
   at::Tensor result = at::empty(sizes, x.options().dtype(dtype.value_or(x.scalar_type())));
   return result.fill_(value);
+}
+
+// Views: calls of PyTorch's operators, and nothing that looks at memory.
+at::Tensor foo::leading(const at::Tensor& x, c10::SymInt rows) {
+  return at::narrow_symint(x, 0, 0, std::move(rows));
+}
+
+std::vector<at::Tensor> foo::rows(const at::Tensor& x) {
+  return at::unbind(x, 0);
 }

@@ -2,13 +2,24 @@
 // or a kernel in csrc/, and build again.
 #include "runtime.h"
 
+#include <backendkit/library.h>
+#include <backendkit/shallow_copy.h>
 #include <backendkit/tensors.h>
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
   backendkit::TensorOperators<::kite::Runtime>::register_all(library);
+  backendkit::ShallowCopy::register_all(library);
 }
 
-TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
+  backendkit::ShallowCopy::register_all(library);
+}
+
+BACKENDKIT_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
+  backendkit::ShallowCopy::register_gradients(library);
+}
+
+BACKENDKIT_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
   library.impl("_copy_from", &backendkit::Copier<::kite::Runtime>::copy_quantized);
   // Files and copies of quantized tensors are made of storages, which the CPU cannot take.
   library.impl("set_.source_Storage_storage_offset",
@@ -17,10 +28,10 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
 
 // A copy resolves conjugate and negative bits itself. Without this the fallback of these keys would
 // clone the tensor, which is a copy, and so on for ever.
-TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, Conjugate, library) {
   library.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }
 
-TORCH_LIBRARY_IMPL(aten, Negative, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, Negative, library) {
   library.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

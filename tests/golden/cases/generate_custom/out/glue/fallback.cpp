@@ -5,6 +5,7 @@
 #include <backendkit/autocast.h>
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
+#include <backendkit/library.h>
 #include <backendkit/memory_ops.h>
 #include <backendkit/nested.h>
 #include <backendkit/python_ops.h>
@@ -27,66 +28,69 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 // Here and not in backend.cpp: only this file and tensors.cpp pay for torch/library.h, which takes
 // longer to compile than all the rest of backend.cpp.
-TORCH_LIBRARY(_torch_kite, library) {
+BACKENDKIT_LIBRARY_FRAGMENT(_torch_kite, library) {
+  backendkit::AutogradThreads::prepare();
+  backendkit::Devices<::kite::Runtime>::set_threads(
+      {&backendkit::AutogradThreads::hidden, &backendkit::AutogradThreads::start});
   backendkit::PythonOperators<::kite::Runtime>::define_all(library);
   backendkit::MemoryOperators<::kite::Runtime>::define_all(library);
   backendkit::register_metadata<::kite::Runtime>();
 }
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
 }
 
-TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
 }
 
-TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(_, SparseCsrPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
 }
 
-TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(_, QuantizedPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
 }
 
-TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(_, NestedTensorPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::cpu>());
 }
 
-TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
   HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::Sparse);
 }
 
-TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
   HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::SparseCsr);
 }
 
-TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
   HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::Quantized);
 }
 
-TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
   backendkit::Nested::register_all(library);
   HostOperators::register_layout<&Fallbacks::cpu>(library, c10::DispatchKey::NestedTensor);
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
   HostOperators::register_all<&Fallbacks::cpu>(library);
   backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
   HostOperators::register_no_gradients(library);
 }
 
-TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(_, AutogradPrivateUse1, library) {
   HostOperators::register_gradients_of_others(library);
 }
 
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }
 
-TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
+BACKENDKIT_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
   backendkit::register_autocast(library);
 }

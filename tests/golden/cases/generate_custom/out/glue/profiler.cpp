@@ -6,6 +6,7 @@
 
 #include <backendkit/profiled_range.h>
 #include <backendkit/profiler.h>
+#include <backendkit/refusal.h>
 
 namespace backendkit {
 
@@ -26,6 +27,7 @@ ProfiledRange::~ProfiledRange() = default;
 namespace {
 
 [[maybe_unused]] const bool registered = [] {
+  if (backendkit::refusal() != nullptr) return false;
   backendkit::register_profiler<::kite::Runtime>("_torch_kite");
   return true;
 }();

@@ -3,21 +3,39 @@
 #include "kite/run-time++.h"
 
 #include <backendkit/allocator.h>
+#include <backendkit/claim.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/pinned_allocator.h>
+#include <backendkit/refusal.h>
 #include <backendkit/torch_version.h>
+
+namespace backendkit {
+
+const char* refusal() noexcept {
+  static const std::string why = claim_or_warn("kite");
+  return why.empty() ? nullptr : why.c_str();
+}
+
+}  // namespace backendkit
+
+// For programs: null where the device can be used. It is also what keeps linkers from dropping the
+// library, of which a program may call nothing else.
+extern "C" C10_EXPORT const char* kite_backend_problem() {
+  return backendkit::refusal();
+}
 
 namespace {
 
 using Runtime = ::kite::v1::Runtime;
 
-C10_REGISTER_GUARD_IMPL(PrivateUse1, backendkit::DeviceGuard<Runtime>);
-
 [[maybe_unused]] const bool registered = [] {
-  static backendkit::Hooks<Runtime> hooks;
+  if (backendkit::refusal() != nullptr) return false;
+  static auto* const hooks = new backendkit::Hooks<Runtime>;  // threads may outlive static objects
+  static const c10::impl::DeviceGuardImplRegistrar guard(backendkit::kDeviceType,
+                                                         new backendkit::DeviceGuard<Runtime>());
   c10::SetAllocator(backendkit::kDeviceType, &backendkit::Allocator<Runtime>::instance());
-  at::RegisterPrivateUse1HooksInterface(&hooks);
+  at::RegisterPrivateUse1HooksInterface(hooks);
   backendkit::register_host_allocator(&backendkit::host_allocator<Runtime>(),
                                       backendkit::kDeviceType);
   backendkit::register_generator_maker(&backendkit::make_generator<Runtime>);

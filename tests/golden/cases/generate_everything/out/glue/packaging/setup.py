@@ -9,6 +9,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 PACKAGE = "kite_frameworks"
+OURS = ("setup.py", "pyproject.toml")
 
 # The same input gives the same bytes: a wheel holds the dates and the modes of its files.
 os.environ.setdefault("SOURCE_DATE_EPOCH", "315532800")
@@ -40,6 +41,8 @@ setup(
     name=PACKAGE,
     version="1!2.0rc1.post3.dev4",
     description="Kites \"at\" $5; 100% \\\\o/ {{x}} ${X} $<Y> ]] */ # ü 風",
+    # What the build has put beside this file: your licence.
+    license_files=sorted(name for name in os.listdir() if os.path.isfile(name) and name not in OURS),
     python_requires=">=3.9",
     # A library for PyTorch 2.13 cannot be opened by another release.
     install_requires=["torch>=2.13,<2.14"],

@@ -1,5 +1,6 @@
 #include "simulator.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -205,6 +206,11 @@ Device& device_of(int index) {
 }
 
 }  // namespace
+
+int device_count() {
+  static const std::size_t count = from_environment("KITE_SIMULATOR_DEVICES", kDevices);
+  return static_cast<int>(std::min(count, std::size_t{kDevices}));
+}
 
 void* allocate(std::size_t bytes, int device) {
   Device& where = device_of(device);

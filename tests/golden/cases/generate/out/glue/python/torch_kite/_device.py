@@ -9,6 +9,7 @@ Where the backend could not be loaded, or no device is there, `is_available()` i
 
 import importlib
 import operator
+import os
 import threading
 from typing import Any, Callable, NamedTuple, Optional, Union
 
@@ -41,6 +42,10 @@ _Device = Union[int, str, torch.device, None]
 _NAME: str = _build.DEVICE
 _failure: Optional[Exception] = None  # why the backend is not loaded
 _initialized = False  # PyTorch's checkpoints read this name
+# What the library said, so that it is not asked again: PyTorch asks in programs that do not use the
+# device, whose profiles would list each call.
+_count: Optional[int] = None
+_bad_fork: tuple[int, bool] = (os.getpid(), False)  # of this process, which loads the library
 _lock = threading.RLock()
 _outside_graphs: Any = None  # what torch.compile finds in place of the library: see `_dynamo.py`
 _unpublished: set[str] = set()  # the vendor's modules whose names are still to come
@@ -71,13 +76,28 @@ def is_initialized() -> bool:
 
 
 def device_count() -> int:
-    """The number of devices; 0 where the backend or its driver is missing. Raises nothing."""
-    return 0 if _failure is not None else _library().device_count()
+    """The number of devices; 0 where the backend or its driver is missing. Raises nothing.
+
+    The driver is asked once in a process.
+    """
+    global _count
+    if _failure is not None:
+        return 0
+    if _count is None:
+        _count = _library().device_count()
+    return _count
 
 
 def _is_in_bad_fork() -> bool:
     """Whether this process was forked from one that had used the device, so it cannot."""
-    return _failure is None and _library().is_in_bad_fork()
+    global _bad_fork
+    if _failure is not None:
+        return False
+    if torch.compiler.is_dynamo_compiling():  # which knows no getpid
+        return _library().is_in_bad_fork()
+    if _bad_fork[0] != os.getpid():
+        _bad_fork = (os.getpid(), _library().is_in_bad_fork())
+    return _bad_fork[1]
 
 
 def init() -> None:
@@ -102,12 +122,14 @@ def _lazy_init() -> None:
             "multiprocessing, you must use the 'spawn' start method"
         )
     if device_count() == 0:
-        raise RuntimeError(f"device `{_NAME}` is not available: its driver finds no device")
+        why = _library().device_failure() or "its driver finds no device"
+        raise RuntimeError(f"device `{_NAME}` is not available: {why}")
     with _lock:
         if not _initialized:
             for call, _ in _postponed:
                 call()
             _postponed.clear()
+            importlib.import_module("torch_kite._autograd").install()
             importlib.import_module("torch_kite._dlpack").install()
             _initialized = True
 
@@ -211,12 +233,27 @@ class device_of(device):
 
 
 def synchronize(device: _Device = None) -> None:
-    """Waits until a device, by default the current one, has done its work; raises as `init`."""
+    """Waits until a device, by default the current one, has done its work; raises as `init`.
+
+    PyTorch's profiler calls it in programs that do not use the device: that is no first use of it.
+    """
+    if device is None and not is_initialized() and device_count() > 0:
+        _unrecorded(lambda library: library.synchronize(library.current_device()))
+        return
     index = _index(device)
     if _traced():
         torch.accelerator.synchronize(torch.device(_NAME, index))
     else:
         _library().synchronize(index)
+
+
+def _unrecorded(call: Callable[[Any], None]) -> None:
+    """Calls operators of the library; PyTorch's profiler does not list them."""
+    torch.autograd._enable_record_function(False)
+    try:
+        call(_library())
+    finally:
+        torch.autograd._enable_record_function(True)
 
 
 def _traced() -> bool:

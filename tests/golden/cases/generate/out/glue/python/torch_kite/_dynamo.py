@@ -14,6 +14,7 @@ from typing import Any, Callable, Optional
 import torch
 
 # Not `from . import`: that would wait for the package, which may be waiting for this module.
+_autograd = importlib.import_module("torch_kite._autograd")
 _device = importlib.import_module("torch_kite._device")
 _release = importlib.import_module("torch_kite._release")
 _streams = importlib.import_module("torch_kite._streams")
@@ -101,6 +102,8 @@ def teach(dynamo: types.ModuleType) -> None:
     if _streams_are_known(dynamo):
         dynamo.allow_in_graph(_streams._context)
     _fold(dynamo)
+    # Dynamo does not trace what PyTorch calls between two graphs, as this is.
+    dynamo.decorators.skip(_autograd.Engine.run_backward)
     # A graph holds nothing of what the library's operators read and change, and AOT autograd would
     # call them while it traces and never again. So each breaks the graph. `device` is no exception
     # by `register_device_context_manager`: "kite" without an index would be another device there.

@@ -11,6 +11,8 @@ Environment: BACKENDKIT_SKIP_HANDSHAKE=1 opens the library whatever release of P
 built for.
 """
 
+import atexit
+import ctypes
 import importlib
 import os
 import re
@@ -116,11 +118,30 @@ def _check_name_is_free() -> None:
     owner = getattr(module, "__name__", "") if module is not None else ""
     if taken == "privateuseone" or (taken == _build.DEVICE and owner in ("", _device.__name__)):
         return
-    raise BackendError(
-        f"{_TITLE} is not loaded: PyTorch has room for one such backend in a process, and "
-        f"device `{taken}`{f' ({owner})' if owner else ''} has taken it\n"
-        "help: `pip uninstall` the one that you do not need"
+    raise _taken(
+        "PyTorch has room for one such backend in a process, and "
+        f"device `{taken}`{f' ({owner})' if owner else ''} has taken it"
     )
+
+
+def _taken(why: str) -> BackendError:
+    help_ = (
+        "help: `pip uninstall` the one that you do not need, or set "
+        f"TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import {_build.MODULE}"
+    )
+    return BackendError(f"{_TITLE} is not loaded: {why}\n{help_}")
+
+
+def _check_registered(path: str) -> None:
+    """Raises BackendError if the library, which is open, has found PyTorch's place taken.
+
+    `_check_name_is_free` sees backends by their names; a library need not have one.
+    """
+    ask = getattr(ctypes.CDLL(path), f"{_build.DEVICE}_backend_problem")
+    ask.restype = ctypes.c_char_p
+    why = ask()
+    if why is not None:
+        raise _taken(why.decode(errors="replace"))
 
 
 def _register() -> None:
@@ -129,12 +150,28 @@ def _register() -> None:
     if not hasattr(torch, _build.DEVICE):
         torch._register_device_module(_build.DEVICE, _device)
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-        for part in ("memory", "random", "streams"):  # `from torch.kite.random import ...`
-            sys.modules[f"torch.{_build.DEVICE}.{part}"] = getattr(_device, part)
+        # As `cuda()`: what a lazy module lets be called before it knows its shapes.
+        method = getattr(torch.Tensor, _build.DEVICE)
+        torch.nn.parameter.UninitializedTensorMixin._allowed_methods.append(method)
+        _add_parts()
+
+
+def _add_parts() -> None:
+    """Makes `from torch.kite.random import ...` and its like work."""
+    for part in ("memory", "random", "streams"):
+        sys.modules[f"torch.{_build.DEVICE}.{part}"] = getattr(_device, part)
 
 
 def _accelerators() -> _Answers:
-    """What PyTorch says of its accelerator before the name of this device is known."""
+    """What PyTorch says of its accelerator without this device.
+
+    Asked only where the backend failed: it makes a PyTorch with CUDA start the driver of CUDA, and
+    processes that are forked from this one could not use that any more.
+    """
+    if torch._C._get_privateuse1_backend_name() == _build.DEVICE:  # then it says: this device
+        other = importlib.import_module("torch_kite._defaults").other_accelerator()
+        none = None if other.type == "cpu" else other
+        return {"_get_accelerator": other, "_accelerator_getAccelerator": none}
     answers: _Answers = {}
     for name in _release.known_to_c(("_get_accelerator", "_accelerator_getAccelerator")):
         try:
@@ -154,6 +191,7 @@ def _open_library() -> None:
         if _handshake_is_off():
             text += "\nnote: BACKENDKIT_SKIP_HANDSHAKE=1 let any release of PyTorch pass"
         raise BackendError(text) from error
+    _check_registered(path)
 
 
 
@@ -193,8 +231,30 @@ def publish(name: str) -> None:
         _report(BackendError(text), wrong)
 
 
-def _stand_aside(answers: _Answers) -> None:
+def _stand_aside() -> None:
+    """Has PyTorch name the cause where the device is used, and forget the device elsewhere."""
+    answers = _accelerators()
+    _attempt(_register)
     importlib.import_module("torch_kite._absent").install(answers)
+
+
+def _say_why() -> None:
+    """Has `torch.kite` and `tensor.kite()` name the cause where another is the device.
+
+    PyTorch cannot: its own text for `torch.device("kite")` lists the devices whose names it knows.
+    """
+    if hasattr(torch, _build.DEVICE):
+        return
+    setattr(torch, _build.DEVICE, _device)
+    sys.modules[f"torch.{_build.DEVICE}"] = _device
+    _add_parts()
+    for kind in (torch.Tensor, torch.nn.Module):
+        if not hasattr(kind, _build.DEVICE):
+            setattr(kind, _build.DEVICE, _refuse)
+
+
+def _refuse(self: object, *arguments: object, **options: object) -> None:
+    _device._lazy_init()
 
 
 def _later(module: str, function: str) -> Callable[[types.ModuleType], None]:
@@ -209,6 +269,13 @@ def _later(module: str, function: str) -> Callable[[types.ModuleType], None]:
 def _promise() -> None:
     """What others' software will ask for, if anybody imports it."""
     when_imported = importlib.import_module("torch_kite._lazy").when_imported
+    when_imported("torch.distributed.distributed_c10d", _later("_defaults", "keep_groups"))
+    for sharding in ("fsdp._fully_shard._fsdp_init", "_composable.replicate_with_fsdp"):
+        when_imported(f"torch.distributed.{sharding}", _later("_defaults", "keep_meshes"))
+    when_imported("torch.nn.parallel.data_parallel", _later("_defaults", "keep_data_parallel"))
+    when_imported("torch._subclasses.fake_tensor", _later("_defaults", "keep_fake_tensors"))
+    when_imported("torch.random", _later("_defaults", "keep_random"))
+    when_imported("torch.autograd", _later("_defaults", "keep_activities"))
     when_imported("torch._dynamo.device_interface", _later("_dynamo", "add_interface"))
     when_imported("torch._dynamo", _later("_dynamo", "teach"))
     when_imported("torch._inductor.codegen.common", _later("_dynamo", "refuse_code"))
@@ -216,6 +283,24 @@ def _promise() -> None:
     for lightning in "lightning.fabric lightning.pytorch lightning_fabric pytorch_lightning".split():
         when_imported(f"{lightning}.accelerators", _later("_frameworks", "add_accelerator"))
         when_imported(f"{lightning}.strategies", _later("_frameworks", "add_strategy"))
+
+
+class _End:
+    """Dropped when Python has called what is registered with `atexit`, before it finalizes.
+
+    What autograd's threads hold of Python has to be gone by then: a thread that takes the GIL
+    while Python finalizes ends the process. In a process that has not used the device there is
+    nothing to wait for.
+    """
+
+    #: More than a thread that has only to drop something ever takes, also on a busy machine.
+    _MILLISECONDS = 5000
+
+    def __init__(self) -> None:
+        self._drain = torch.ops._torch_kite.drain_autograd
+
+    def __del__(self) -> None:
+        self._drain(self._MILLISECONDS)
 
 
 def _attempt(step: Callable[..., None], *arguments: object) -> Optional[Exception]:
@@ -251,18 +336,19 @@ def _load() -> Optional[Exception]:
     """Loads the backend; what is wrong, or None. Raises BackendError if failures are errors."""
     if _device._failure is not None:  # only where failures are errors: an import is tried again
         raise _device._failure
-    answers = _accelerators()
     taken = _attempt(_check_name_is_free)
-    error = taken or _attempt(_register) or _attempt(_open_library)
+    error = taken or _attempt(_open_library) or _attempt(_register)
 
     if error is not None:
         explained = _explained(error)
         _device._failure = explained
-        worse = None if taken else _attempt(_stand_aside, answers)
+        worse = _attempt(_say_why) if taken else _attempt(_stand_aside)
         if worse is not None:
             explained.args = (f"{explained}\nnote: PyTorch may name the device: {worse!r}",)
         _report(explained, error.__cause__ if explained is error else error)
         return explained
+    # As an argument `_End()` outlives all functions that are registered, whenever that was.
+    atexit.register(lambda _: None, _End())
     _promise()
     for name in _build.IMPORTS:
         publish(name)

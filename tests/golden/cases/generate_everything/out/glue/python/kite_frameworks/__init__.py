@@ -4,9 +4,13 @@
 "Kites \"at\" $5; 100% \\\\o/ {{x}} ${X} $<Y> ]] */ # ü 風"
 
 import importlib
+import os
 
-__all__ = ["__version__", "is_loaded"]
+__all__ = ["__version__", "cmake_prefix_path", "is_loaded"]
 __version__ = "1!2.0rc1.post3.dev4"
+
+#: For CMAKE_PREFIX_PATH of a C++ project, whose `find_package(kite_frameworks)` then finds this package.
+cmake_prefix_path: str = os.path.join(os.path.dirname(os.path.abspath(__file__)), "share", "cmake")
 
 #: Whether the backend's library is loaded; `kite_frameworks.torch` sets it.
 is_loaded: bool = globals().get("is_loaded", False)

@@ -51,15 +51,15 @@ def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None
     global _library
     _library = torch.library.Library("_", "IMPL")
     _library.fallback(_refuse, "PrivateUse1")
-    for name, answer in answers.items():
-        setattr(torch._C, name, _answering(answer))
+    for name in _release.known_to_c(answers):
+        setattr(torch._C, name, _answering(answers[name]))
     other = answers.get("_accelerator_getAccelerator", answers.get("_get_accelerator"))
     if not isinstance(other, torch.device) or other.type == "cpu":
         other = None
     for name in _release.known_to_c(_FUNCTIONS):
         setattr(torch._C, name, _delegate(_FUNCTIONS[name], other))
     _keep_pinning(other)
-    _keep_profiling()
+    importlib.import_module("kite_frameworks.torch._defaults").keep_activities(torch.autograd)
     torch.Generator = _stand_in(torch.Generator, torch.device("cpu"))
     torch.Stream = _stand_in(torch.Stream, other)
     torch.Event = _stand_in(torch.Event, other)
@@ -126,16 +126,6 @@ def _keep_pinning(other: Optional[torch.device]) -> None:
     is_pinned_here.__name__, pin_memory_here.__name__ = is_pinned.__name__, pin_memory.__name__
     torch.Tensor.is_pinned = is_pinned_here
     torch.Tensor.pin_memory = pin_memory_here
-
-
-def _keep_profiling() -> None:
-    """Leaves the device out of what torch.profiler records unless told otherwise."""
-    supported = torch.autograd._supported_activities
-
-    def supported_here() -> set[Any]:
-        return supported() - {torch.autograd.ProfilerActivity.PrivateUse1}
-
-    torch.autograd._supported_activities = supported_here
 
 
 def _stand_in(original: type, other: Optional[torch.device]) -> type:

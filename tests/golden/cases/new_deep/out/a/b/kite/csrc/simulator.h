@@ -9,12 +9,14 @@
 /// calls these functions where it will call your driver; this file and simulator.cpp go then.
 ///
 /// Variables of the environment, read once:
+///   KITE_SIMULATOR_DEVICES devices of this machine, 0 to kDevices, else kDevices
 ///   KITE_SIMULATOR_MEMORY  bytes of each device, else 16 GiB
 ///   KITE_SIMULATOR_DELAY   microseconds by which work begins late at most, at random, else 0:
 /// with a delay of 200 a missing wait shows soon.
 namespace kite::simulator {
 
 constexpr int kDevices = 2;
+int device_count();
 
 /// Whether the host may use a device's addresses as well. If not, as on most devices, it crashes
 /// when it does, so that mistakes show here and not on your device.

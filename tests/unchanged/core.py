@@ -1,116 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu_probes.py OUTPUT: what a program that uses only the CPU sees of PyTorch, as JSON.
+"""What nearly every program does: tensors, modules, seeds, files, loaders, compilation."""
 
-Run in two fresh processes, one with a backend that cannot load and one without any backend, the
-output must be the same: values, exceptions with their texts, and warnings.
-"""
-
-import contextlib
 import copy
+import hashlib
 import io
-import json
 import os
 import pickle
-import re
-import sys
 import tempfile
 import threading
-import warnings
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import torch
+from models import losses, network, numbers
+from registry import probe
 from torch.utils.data import DataLoader, TensorDataset
-
-PROBES: dict[str, Callable[[], Any]] = {}
-
-
-def probe(function: Callable[[], Any]) -> Callable[[], Any]:
-    """Adds a function to the probes; what it returns is compared by its `repr`."""
-    PROBES[function.__name__] = function
-    return function
-
-
-def accelerator(name: str, *arguments: Any) -> None:
-    """Adds a probe that calls a function of torch.accelerator."""
-
-    def call() -> Any:
-        return getattr(torch.accelerator, name)(*arguments)
-
-    PROBES["accelerator_" + name] = call
-
-
-def numbers() -> torch.Tensor:
-    return torch.arange(6, dtype=torch.float32).reshape(2, 3)
-
-
-def network() -> torch.nn.Module:
-    torch.manual_seed(3)
-    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
-
-
-def losses(model: torch.nn.Module, steps: int = 3) -> list[float]:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    history = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = (model(numbers()) - 1.0).pow(2).mean()
-        loss.backward()
-        optimizer.step()
-        history.append(round(loss.item(), 4))
-    return history
-
-
-for function_name in (
-    "device_count",
-    "is_available",
-    "current_accelerator",
-    "current_device_index",
-    "current_device_idx",
-    "current_stream",
-    "synchronize",
-    "empty_cache",
-    "empty_host_cache",
-    "memory_stats",
-    "memory_allocated",
-    "max_memory_allocated",
-    "memory_reserved",
-    "reset_peak_memory_stats",
-    "get_memory_info",
-    "get_device_capability",
-):
-    accelerator(function_name)
-accelerator("set_device_index", 0)
-
-
-@probe
-def accelerator_current_accelerator_checked() -> Any:
-    return torch.accelerator.current_accelerator(check_available=True)
-
-
-@probe
-def accelerator_set_stream() -> Any:
-    return torch.accelerator.set_stream(torch.Stream(device="cpu"))
-
-
-@probe
-def accelerator_device_index() -> Any:
-    with torch.accelerator.device_index(0):
-        return "inside"
-
-
-@probe
-def accelerator_seed() -> Any:
-    return torch.accelerator.random.manual_seed(1)
-
-
-@probe
-def accelerator_initial_seed() -> Any:
-    return torch.accelerator.random.initial_seed()
-
-
-@probe
-def accelerator_graph() -> Any:
-    return torch.accelerator.Graph()
 
 
 @probe
@@ -124,50 +27,13 @@ def storage_is_pinned() -> Any:
 
 
 @probe
-def storage_pin_memory() -> Any:
-    return numbers().untyped_storage().pin_memory()
-
-
-@probe
-def pin_memory() -> Any:
-    return numbers().pin_memory()
-
-
-@probe
-def empty_pinned() -> Any:
-    return torch.empty(2, pin_memory=True)
-
-
-@probe
-def tensor_pinned() -> Any:
-    return torch.tensor([1.0], pin_memory=True)
-
-
-@probe
-def packed_sequence_pin_memory() -> Any:
-    return torch.nn.utils.rnn.pack_sequence([numbers()]).pin_memory()
-
-
-@probe
 def loader() -> Any:
     return [batch[0].tolist() for batch in DataLoader(TensorDataset(numbers()), batch_size=1)]
 
 
 @probe
-def loader_pin_memory() -> Any:
-    data = DataLoader(TensorDataset(numbers()), batch_size=1, pin_memory=True)
-    return [batch[0].tolist() for batch in data]
-
-
-@probe
 def loader_workers() -> Any:
     data = DataLoader(TensorDataset(numbers()), batch_size=1, num_workers=1)
-    return [batch[0].tolist() for batch in data]
-
-
-@probe
-def loader_workers_pin_memory() -> Any:
-    data = DataLoader(TensorDataset(numbers()), batch_size=1, num_workers=1, pin_memory=True)
     return [batch[0].tolist() for batch in data]
 
 
@@ -238,6 +104,13 @@ def loaded_to(place: Any) -> Any:
     torch.save(network().state_dict(), buffer)
     buffer.seek(0)
     return list(torch.load(buffer, map_location=place, weights_only=True))
+
+
+@probe
+def saved_bytes() -> Any:
+    buffer = io.BytesIO()
+    torch.save(network().state_dict(), buffer)
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
 @probe
@@ -389,18 +262,8 @@ def fake_tensor() -> Any:
 
 
 @probe
-def event() -> Any:
-    return torch.Event()
-
-
-@probe
 def event_cpu() -> Any:
     return torch.Event(device="cpu")
-
-
-@probe
-def stream() -> Any:
-    return torch.Stream()
 
 
 @probe
@@ -409,19 +272,9 @@ def stream_cpu() -> Any:
 
 
 @probe
-def stream_from_index() -> Any:
-    return torch.Stream(0)
-
-
-@probe
 def stream_classes() -> Any:
     stream = torch.Stream(device="cpu")
     return isinstance(stream, torch.Stream), issubclass(torch.cuda.Stream, torch.Stream)
-
-
-@probe
-def event_options() -> Any:
-    return torch.Event(enable_timing=True), torch.Event("cpu", enable_timing=True)
 
 
 @probe
@@ -467,11 +320,6 @@ def compiled_generator() -> Any:
 
 
 @probe
-def device_from_index() -> Any:
-    return torch.device(0)
-
-
-@probe
 def device_from_name() -> Any:
     return torch.device("cpu"), torch.device("meta"), torch.device("cuda", 1)
 
@@ -479,16 +327,6 @@ def device_from_name() -> Any:
 @probe
 def device_unknown() -> Any:
     return torch.device("unheard")
-
-
-@probe
-def to_index() -> Any:
-    return numbers().to(0)
-
-
-@probe
-def ones_on_index() -> Any:
-    return torch.ones(2, device=0)
 
 
 @probe
@@ -509,11 +347,6 @@ def default_device_meta() -> Any:
 @probe
 def get_default_device() -> Any:
     return torch.get_default_device()
-
-
-@probe
-def get_device_module() -> Any:
-    return torch.get_device_module().__name__
 
 
 @probe
@@ -602,11 +435,6 @@ def profiler() -> Any:
 
 
 @probe
-def profiler_activities() -> Any:
-    return sorted(str(activity) for activity in torch.profiler.supported_activities())
-
-
-@probe
 def module_to() -> Any:
     return next(network().to("cpu", torch.float64).parameters()).dtype
 
@@ -661,11 +489,6 @@ def tensor_type() -> Any:
 
 
 @probe
-def record_stream() -> Any:
-    return numbers().record_stream(torch.Stream(device="cpu"))
-
-
-@probe
 def non_blocking_copy() -> Any:
     return torch.empty(2, 3).copy_(numbers(), non_blocking=True)
 
@@ -701,27 +524,3 @@ def distributed_default_group() -> Any:
         return value
     finally:
         torch.distributed.destroy_process_group()
-
-
-def outcome(function: Callable[[], Any]) -> dict[str, Any]:
-    """Value or exception, and the warnings, without addresses."""
-    result: dict[str, Any] = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                result["value"] = repr(function())
-        except Exception as error:  # the type and the text of any error are what is compared
-            result["error"] = [type(error).__name__, str(error)]
-    result["warnings"] = [f"{one.category.__name__}: {one.message}" for one in caught]
-    return json.loads(re.sub(r"0x[0-9a-f]+", "0x", json.dumps(result)))
-
-
-def main() -> None:
-    outcomes = {name: outcome(function) for name, function in PROBES.items()}
-    with open(sys.argv[1], "w", encoding="utf-8") as file:
-        json.dump(outcomes, file, indent=1)
-
-
-if __name__ == "__main__":
-    main()

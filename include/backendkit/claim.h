@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/DeviceType.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+
+#include <backendkit/device.h>
+
+namespace backendkit {
+
+/// Why PyTorch's place for a backend is not free for the device `name`; empty where it is, and then
+/// the device has that name: `torch::Device(name)` and the generic code for accelerators know it.
+/// A name that Python or the program gave it before is the same name.
+inline std::string claim(const std::string& name) {
+  const std::string one = "PyTorch has room for one such backend in a process, and ";
+  const std::string taken = c10::get_privateuse1_backend();
+  if (c10::is_privateuse1_backend_registered() && taken != name) {
+    return one + "device `" + taken + "` has taken it";
+  }
+  if (at::isPrivateUse1HooksRegistered() || c10::impl::hasDeviceGuardImpl(kDeviceType)) {
+    return one + "another library has registered one already";
+  }
+  try {
+    c10::register_privateuse1_backend(name);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+
+/// `claim`, with a warning where the place is not free. It never throws: what a library throws
+/// while it is opened ends the program.
+inline std::string claim_or_warn(const std::string& name) {
+  std::string why = claim(name);
+  if (!why.empty()) TORCH_WARN("device `", name, "` is not available: ", why);
+  return why;
+}
+
+}  // namespace backendkit

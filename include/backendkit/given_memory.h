@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace backendkit {
+
+/// The memory that a driver has given and not got back, of all devices and of the host. It finds a
+/// driver that gives the same memory twice, before two tensors have it. Thread-safe; asked for
+/// segments only, not for tensors.
+class GivenMemory {
+ public:
+  /// Notes `bytes` at an address of a device's, or of the host's where `device` is negative. False,
+  /// and nothing is noted, where some of them have been given or the last is no address.
+  bool add(int device, const void* address, std::size_t bytes) {
+    const Place begin{device, reinterpret_cast<std::uintptr_t>(address)};
+    if (bytes > std::numeric_limits<std::uintptr_t>::max() - begin.second) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto after = given_.lower_bound(begin);
+    if (after != given_.end() && after->first < Place{device, begin.second + bytes}) return false;
+    if (after != given_.begin()) {
+      const auto& [before, length] = *std::prev(after);
+      if (before.first == device && before.second + length > begin.second) return false;
+    }
+    given_.emplace_hint(after, begin, bytes);
+    return true;
+  }
+
+  void remove(int device, const void* address) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    given_.erase({device, reinterpret_cast<std::uintptr_t>(address)});
+  }
+
+ private:
+  using Place = std::pair<int, std::uintptr_t>;
+
+  std::mutex mutex_;
+  std::map<Place, std::size_t> given_;
+};
+
+}  // namespace backendkit

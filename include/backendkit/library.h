@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <torch/library.h>
+
+#include <backendkit/refusal.h>
+
+namespace backendkit {
+
+/// Registers operators by `fill` and keeps them registered, which PyTorch's own macros do only
+/// until static objects are destroyed: threads may still compute then, in a program whose `main`
+/// has returned. Null, and nothing registered, where `refusal` names a reason.
+inline torch::Library* register_for_good(torch::Library::Kind kind, const char* name,
+                                         std::optional<c10::DispatchKey> key, const char* file,
+                                         std::uint32_t line, void (*fill)(torch::Library&)) {
+  if (refusal() != nullptr) return nullptr;
+  auto* const library = new torch::Library(kind, name, key, file, line);
+  fill(*library);
+  return library;
+}
+
+}  // namespace backendkit
+
+/// What TORCH_LIBRARY_IMPL and TORCH_LIBRARY_FRAGMENT are, for `register_for_good`.
+#define BACKENDKIT_LIBRARY_IMPL(NAME, KEY, LIBRARY) \
+  BACKENDKIT_REGISTER(IMPL, #NAME, c10::DispatchKey::KEY, LIBRARY, C10_UID)
+#define BACKENDKIT_LIBRARY_FRAGMENT(NAME, LIBRARY) \
+  BACKENDKIT_REGISTER(FRAGMENT, #NAME, std::nullopt, LIBRARY, C10_UID)
+
+#define BACKENDKIT_REGISTER(KIND, NAME, KEY, LIBRARY, UID)                                  \
+  static void C10_CONCATENATE(backendkit_fill_, UID)(torch::Library&);                      \
+  [[maybe_unused]] static torch::Library* const C10_CONCATENATE(backendkit_library_, UID) = \
+      ::backendkit::register_for_good(torch::Library::KIND, NAME, KEY, __FILE__, __LINE__,  \
+                                      &C10_CONCATENATE(backendkit_fill_, UID));             \
+  static void C10_CONCATENATE(backendkit_fill_, UID)([[maybe_unused]] torch::Library & LIBRARY)

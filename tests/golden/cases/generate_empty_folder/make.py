@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An empty folder."""
+
+from pathlib import Path
+
+Path("glue").mkdir()

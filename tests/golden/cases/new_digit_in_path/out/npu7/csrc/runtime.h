@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include <backendkit/runtime.h>
+
+#include "simulator.h"
+
+namespace npu {
+
+/// What PyTorch needs of the device. Here two devices are simulated, whose streams are threads;
+/// replace each function in runtime.cpp by a call of your driver. What each of them promises stands
+/// in <backendkit/runtime.h>.
+struct Runtime {
+  static int device_count();
+  static int current_device();
+  static void set_device(int device);
+
+  static void* allocate(std::size_t bytes, int device);
+  static void deallocate(void* pointer, std::size_t bytes, int device);
+
+  static void copy(void* dst, const void* src, std::size_t bytes, backendkit::CopyKind kind,
+                   backendkit::StreamHandle stream);
+  static void synchronize(int device);
+
+  // From here on: what a driver may lack. Leave out a group, and PyTorch says what is missing when
+  // somebody asks for it.
+
+  static constexpr bool host_accessible = simulator::kUnified;
+
+  static backendkit::StreamHandle create_stream(int device, int priority);
+  static void synchronize_stream(backendkit::StreamHandle stream, int device);
+  static bool query_stream(backendkit::StreamHandle stream, int device);
+
+  static backendkit::EventHandle create_event(int device, bool timing);
+  static void destroy_event(backendkit::EventHandle event, int device);
+  static void record_event(backendkit::EventHandle event, backendkit::StreamHandle stream,
+                           int device);
+  static void wait_event(backendkit::StreamHandle stream, backendkit::EventHandle event,
+                         int device);
+  static bool query_event(backendkit::EventHandle event, int device);
+  static void synchronize_event(backendkit::EventHandle event, int device);
+  static double elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int device);
+
+  static backendkit::MemoryInfo memory_info(int device);
+
+  static void* allocate_host(std::size_t bytes);
+  static void deallocate_host(void* pointer, std::size_t bytes);
+  static bool is_host_pointer(const void* pointer);
+
+  static bool can_access_peer(int device, int peer);
+  static void copy_peer(void* dst, int dst_device, const void* src, int src_device,
+                        std::size_t bytes, backendkit::StreamHandle stream);
+
+  static backendkit::DeviceProperties properties(int device);
+};
+
+/// Runs a kernel on the current stream of the current device, as a launch of your driver would:
+/// after the work that the stream has, and after this function has returned. The kernel gets
+/// pointers and numbers, not tensors; their memory is there until it is done. It must not throw.
+void launch(std::function<void()> kernel);
+
+}  // namespace npu

@@ -1,0 +1,324 @@
+#include "simulator.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <future>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
+
+namespace npu::simulator {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kAlignment = 64;
+
+std::size_t from_environment(const char* name, std::size_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+std::size_t memory_of_a_device() {
+  static const std::size_t bytes =
+      from_environment("NPU_SIMULATOR_MEMORY", std::size_t{16} << 30);
+  return bytes;
+}
+
+void* host_memory(std::size_t bytes) {
+  return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+/// Blocks by their first address.
+template <class Value>
+class Blocks {
+ public:
+  void add(const void* begin, Value value) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    blocks_.emplace(begin, std::move(value));
+  }
+
+  Value remove(const void* begin) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::move(blocks_.extract(begin).mapped());
+  }
+
+  /// The block that begins at or before an address, or a pair of nulls.
+  std::pair<const void*, Value> before(const void* address) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto after = blocks_.upper_bound(address);
+    if (after == blocks_.begin()) return {};
+    return *std::prev(after);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const void*, Value> blocks_;
+};
+
+/// Where the bytes of a block are.
+struct Inside {
+  char* begin = nullptr;
+  std::size_t bytes = 0;
+  int device = 0;
+};
+
+Blocks<Inside>& device_blocks() {
+  static auto* const all = new Blocks<Inside>;
+  return *all;
+}
+
+Blocks<std::size_t>& host_blocks() {
+  static auto* const all = new Blocks<std::size_t>;
+  return *all;
+}
+
+#if __has_include(<sys/mman.h>)
+
+constexpr bool kMapped = !kUnified;
+
+/// A block's addresses, which nobody may use, and apart from them its bytes.
+void* map_apart(std::size_t bytes, int device) {
+  void* const address = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
+  void* const inside = host_memory(bytes);
+  if (inside == nullptr) {
+    munmap(address, bytes);
+    return nullptr;
+  }
+  device_blocks().add(address, {static_cast<char*>(inside), bytes, device});
+  return address;
+}
+
+void unmap(void* address) {
+  const Inside block = device_blocks().remove(address);
+  munmap(address, block.bytes);
+  std::free(block.begin);
+}
+
+#else
+
+constexpr bool kMapped = false;
+
+void* map_apart(std::size_t, int) { return nullptr; }
+void unmap(void*) {}
+
+#endif
+
+}  // namespace
+
+class Stream {
+ public:
+  void add(std::function<void()> task) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (added_ == 0) std::thread([this] { work(); }).detach();
+    tasks_.push_back(std::move(task));
+    ++added_;
+    changed_.notify_all();
+  }
+
+  /// Waits for the work that there is now.
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this, until = added_] { return done_ >= until; });
+  }
+
+  bool idle() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return done_ == added_;
+  }
+
+ private:
+  [[noreturn]] void work() {
+    static const std::size_t delay = from_environment("NPU_SIMULATOR_DELAY", 0);
+    std::minstd_rand random(std::random_device{}());
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return !tasks_.empty(); });
+      std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      if (delay > 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % (delay + 1)));
+      task();
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  std::size_t added_ = 0;
+  std::size_t done_ = 0;
+};
+
+/// Without a time until it is recorded. Streams that wait hold the time, not the event, which may
+/// be destroyed.
+class Event {
+ public:
+  using Time = std::shared_future<Clock::time_point>;
+
+  Time last() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return time_;
+  }
+
+  void record(Stream& stream) {
+    const auto reached = std::make_shared<std::promise<Clock::time_point>>();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    time_ = reached->get_future().share();
+    stream.add([reached] { reached->set_value(Clock::now()); });
+  }
+
+ private:
+  std::mutex mutex_;
+  Time time_;
+};
+
+namespace {
+
+struct Device {
+  Stream default_stream;
+  std::mutex mutex;
+  std::vector<Stream*> others;
+  std::size_t used = 0;
+};
+
+Device& device_of(int index) {
+  static auto* const devices = new std::array<Device, kDevices>;
+  return devices->at(static_cast<std::size_t>(index));
+}
+
+}  // namespace
+
+int device_count() {
+  static const std::size_t count = from_environment("NPU_SIMULATOR_DEVICES", kDevices);
+  return static_cast<int>(std::min(count, std::size_t{kDevices}));
+}
+
+void* allocate(std::size_t bytes, int device) {
+  Device& where = device_of(device);
+  const std::lock_guard<std::mutex> lock(where.mutex);
+  if (bytes > memory_of_a_device() - where.used) return nullptr;
+  void* const pointer = kMapped ? map_apart(bytes, device) : host_memory(bytes);
+  if (pointer != nullptr) where.used += bytes;
+  return pointer;
+}
+
+void deallocate(void* pointer, std::size_t bytes, int device) {
+  Device& where = device_of(device);
+  const std::lock_guard<std::mutex> lock(where.mutex);
+  where.used -= bytes;
+  if (kMapped) {
+    unmap(pointer);
+  } else {
+    std::free(pointer);
+  }
+}
+
+backendkit::MemoryInfo memory_info(int device) {
+  Device& where = device_of(device);
+  const std::lock_guard<std::mutex> lock(where.mutex);
+  return {memory_of_a_device() - where.used, memory_of_a_device()};
+}
+
+void* inside(const void* address, std::size_t bytes, int device) {
+  if (!kMapped || address == nullptr) return const_cast<void*>(address);
+  const auto [begin, block] = device_blocks().before(address);
+  const std::size_t offset = static_cast<const char*>(address) - static_cast<const char*>(begin);
+  if (begin == nullptr || bytes > block.bytes || offset > block.bytes - bytes) {
+    throw std::out_of_range("no simulated device has these bytes");
+  }
+  if (device >= 0 && device != block.device) {
+    throw std::out_of_range("these bytes are another simulated device's");
+  }
+  return block.begin + offset;
+}
+
+void* allocate_host(std::size_t bytes) {
+  void* const pointer = host_memory(bytes);
+  if (pointer != nullptr) host_blocks().add(pointer, bytes);
+  return pointer;
+}
+
+void deallocate_host(void* pointer) {
+  host_blocks().remove(pointer);
+  std::free(pointer);
+}
+
+bool is_host_pointer(const void* pointer) {
+  const auto [begin, bytes] = host_blocks().before(pointer);
+  return begin != nullptr &&
+         static_cast<const char*>(pointer) < static_cast<const char*>(begin) + bytes;
+}
+
+Stream* create_stream(int device) {
+  Device& all = device_of(device);
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  return all.others.emplace_back(new Stream);
+}
+
+Stream& stream_of(void* handle, int device) {
+  return handle == nullptr ? device_of(device).default_stream : *static_cast<Stream*>(handle);
+}
+
+void add(Stream& stream, std::function<void()> task) { stream.add(std::move(task)); }
+
+void wait(Stream& stream) { stream.wait(); }
+
+bool idle(Stream& stream) { return stream.idle(); }
+
+void wait_for_all(int device) {
+  Device& all = device_of(device);
+  std::vector<Stream*> others;
+  {
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    others = all.others;
+  }
+  all.default_stream.wait();
+  for (Stream* const stream : others) stream->wait();
+}
+
+Event* create_event() { return new Event; }
+
+void destroy(Event* event) { delete event; }
+
+void record(Event& event, Stream& stream) { event.record(stream); }
+
+void wait(Stream& stream, Event& event) {
+  const Event::Time time = event.last();
+  if (time.valid()) stream.add([time] { time.wait(); });
+}
+
+void wait(Event& event) {
+  const Event::Time time = event.last();
+  if (time.valid()) time.wait();
+}
+
+bool done(Event& event) {
+  const Event::Time time = event.last();
+  return !time.valid() || time.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+double milliseconds(Event& start, Event& end) {
+  const auto taken = end.last().get() - start.last().get();
+  return std::chrono::duration<double, std::milli>(taken).count();
+}
+
+}  // namespace npu::simulator

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel changes nothing for programs that do not use its device, but for what is listed.
+
+Each group of probes runs in a fresh process without the backend, with it on a machine that has no
+device, and with it on one that has two. Outcomes, warnings, threads, exit status and what the
+process holds must be the same; differences.py lists what differs, and to what.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from differences import NAMES, OTHER_GRAPHS, WITH_DEVICES, WITHOUT_DEVICES, Expected
+from programs import PROGRAMS
+
+HERE = Path(__file__).resolve().parent
+GROUPS = ("core", "defaults", "distributed", "processes", "compiled", "accelerator")
+#: How many devices there are, and what differs then.
+MACHINES = {"no device": (0, WITHOUT_DEVICES), "devices": (2, WITH_DEVICES)}
+
+
+class Machine:
+    """Runs probes and programs, with the backend installed and without it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.site = folder / "site"
+        self.python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+        self.kept = folder / "kept"  # by Inductor
+        self._results: dict[tuple[str, Any], Any] = {}
+        with zipfile.ZipFile(os.environ["BACKENDKIT_TEST_WHEEL"]) as archive:
+            archive.extractall(self.site)
+
+    def run(self, arguments: list[str], devices: int | None, **more: str) -> Any:
+        """A finished process; `devices` is None without the backend."""
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "TORCH", "FOO_", "BACKENDKIT", "PYTEST"))
+        }
+        path = [str(HERE)]
+        if devices is not None:
+            path.append(str(self.site))
+            environment["FOO_SIMULATOR_DEVICES"] = str(devices)
+        environment |= {
+            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+            "TORCHINDUCTOR_CACHE_DIR": str(self.kept),
+            "PATH": f"{Path(self.python).parent}{os.pathsep}{os.environ['PATH']}",
+            **more,
+        }
+        if self.kept.exists():
+            shutil.rmtree(self.kept)
+        return subprocess.run(
+            [self.python, *arguments],
+            env=environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+
+    def probe(self, group: str, devices: int | None) -> Any:
+        """What came of a group of probes; each is run once."""
+        if (group, devices) not in self._results:
+            output = self.folder / f"{group}.json"
+            code = "import registry; registry.main()"
+            done = self.run(["-c", code, group, str(output)], devices)
+            assert done.returncode == 0, (group, devices, done.returncode, done.stderr[-4000:])
+            self._results[group, devices] = json.loads(output.read_text())
+            graphs = sorted(path.name for path in self.kept.glob("fxgraph/*/*"))
+            self._results[group, devices]["graphs"] = graphs
+        return self._results[group, devices]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    return Machine(tmp_path_factory.mktemp("unchanged"))
+
+
+@pytest.fixture(scope="module")
+def release(machine: Machine) -> tuple[int, ...]:
+    asked = machine.run(["-c", "import torch; print(torch.__version__)"], None).stdout
+    return tuple(int(part) for part in re.findall(r"\d+", asked)[:2])
+
+
+def more_of(these: list[str], than: list[str]) -> list[str]:
+    return sorted((Counter(these) - Counter(than)).elements())
+
+
+pytestmark = pytest.mark.parametrize("having", MACHINES)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_outcomes(machine: Machine, release: tuple[int, ...], group: str, having: str) -> None:
+    devices, all_expected = MACHINES[having]
+    expected = all_expected.get(group, {})
+    before = machine.probe(group, None)["outcomes"]
+    found = machine.probe(group, devices)["outcomes"]
+    assert before.keys() == found.keys()
+    wrong = [
+        f"{name}\n  without: {before[name]}\n  with:    {found[name]}"
+        for name in found
+        if found[name] != before[name]
+        and not expected.get(name, Expected()).fits(found[name], before[name])
+    ]
+    assert not wrong, "\n".join(wrong)
+    if having == "devices" and release == (2, 13):
+        same = {name for name in expected if found[name] == before[name]}
+        assert same <= {"processes_per_machine_by_default"}, "differences.py lists what is the same"
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_threads(machine: Machine, group: str, having: str) -> None:
+    """Autograd's threads of the devices start at the first use, which only one group has."""
+    devices = MACHINES[having][0]
+    before = machine.probe(group, None)["threads"]
+    found = machine.probe(group, devices)["threads"]
+    assert found["import"] == before["import"]
+    if group != "accelerator":
+        assert found == before
+        return
+    named = sorted(f"pt_autograd_{index}" for index in range(devices))
+    allowed = ([], named, found["import"][:1] * devices)  # PyTorch 2.5 names no thread
+    for point in found:
+        assert more_of(before[point], found[point]) == [], point
+        # It starts the simulator's threads too.
+        more = [name for name in more_of(found[point], before[point]) if name in named]
+        assert more in allowed, point
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_driver_is_not_started(machine: Machine, group: str, having: str) -> None:
+    started = machine.probe(group, MACHINES[having][0])["driver"]
+    if group != "accelerator" or having == "no device":
+        assert started == ""
+
+
+@pytest.mark.parametrize("moment", ["begin", "end"])
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_a_process_holds(machine: Machine, group: str, moment: str, having: str) -> None:
+    before = machine.probe(group, None)[moment]
+    found = machine.probe(group, MACHINES[having][0])[moment]
+    for kind, names in NAMES.items():
+        assert more_of(found["names"][kind], before["names"][kind]) == names
+        found["names"][kind] = before["names"][kind]
+    assert more_of(found["finders"], before["finders"]) == ["_Finder"]
+    found["finders"] = before["finders"]
+    if group == "accelerator":  # a call of the library's own operators imports it
+        found["modules"] = [one for one in found["modules"] if "schema_check_mode" not in one]
+        before["modules"] = [one for one in before["modules"] if "schema_check_mode" not in one]
+    assert found == before
+
+
+def test_inductor_would_find_what_it_kept(machine: Machine, having: str) -> None:
+    """The keys of compiled graphs are the same, but for those of OTHER_GRAPHS."""
+    kept = machine.probe("compiled", None)["graphs"]
+    found = machine.probe("compiled", MACHINES[having][0])["graphs"]
+    assert len(found) == len(kept) > OTHER_GRAPHS[having]
+    assert len(more_of(found, kept)) == OTHER_GRAPHS[having]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(machine: Machine, name: str, having: str) -> None:
+    """A whole program: what it writes, and how it ends."""
+    program = PROGRAMS[name]
+    before, found = (
+        machine.run(program.arguments, devices, **program.environment)
+        for devices in (None, MACHINES[having][0])
+    )
+    for text in (before, found):
+        assert text.returncode == program.status, text.stderr
+    assert program.plain(found.stdout) == program.plain(before.stdout)
+    assert program.plain(found.stderr) == program.plain(before.stderr)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two processes of it, which torchrun starts, train together on the CPU."""
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group()
+value = torch.ones(2) * dist.get_rank()
+dist.all_reduce(value)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+model(value).sum().backward()
+if dist.get_rank() == 0:
+    print(value, dist.get_world_size(), next(model.parameters()).grad)
+dist.barrier()
+dist.destroy_process_group()
