@@ -161,7 +161,7 @@ bool copies_wait_their_turn() {
       const c10::DataPtr block = backendkit::Allocator<Runtime>::instance().allocate(kBytes);
       const std::array<char, kBytes> there{};
       Transfers transfers;
-      transfers.begin(block.get(), there.data(), kBytes, CopyKind::kHostToDevice, 0);
+      transfers.begin(block.get(), there.data(), kBytes, CopyKind::kHostToDevice, 0, nullptr);
       ++copied;
     });
   }
