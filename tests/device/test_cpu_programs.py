@@ -28,6 +28,11 @@ warnings.simplefilter("ignore")
 os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
 """
+# Gloo's thread may take the GIL while Python finalizes, which ends any program of the CPU by
+# std::terminate.
+END_GROUP = """
+torch.distributed.destroy_process_group()
+"""
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 needs_groups = pytest.mark.skipif(
@@ -60,6 +65,7 @@ everything = [None]
 dist.all_gather_object(everything, "object")
 print(value.tolist(), everything, dist.distributed_c10d._get_default_group()._device_types)
 """
+        + END_GROUP
     ) == ["[1.0, 1.0] ['object'] [device(type='cpu')]"]
 
 
@@ -86,12 +92,15 @@ except ValueError as error:
 
 @needs_groups
 def test_a_mesh_without_a_group(run):
-    assert run("""
+    assert run(
+        """
 os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
 warnings.simplefilter("ignore")
 from torch.distributed.device_mesh import init_device_mesh
 print(init_device_mesh("cpu", (1,)).device_type)
-""") == ["cpu"]
+"""
+        + END_GROUP
+    ) == ["cpu"]
 
 
 @needs_groups
@@ -105,6 +114,7 @@ model = fully_shard(torch.nn.Linear(2, 1))
 model(torch.ones(1, 2)).sum().backward()
 print(model.weight.device, module.is_initialized())
 """
+        + END_GROUP
     ) == ["cpu False"]
 
 
