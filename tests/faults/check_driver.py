@@ -369,10 +369,12 @@ def test_memory_of_another_device_is_not_given_out(what: str, wait: str) -> None
     source = torch.ones(COUNT, device="foo:0")
     torch.empty(COUNT, device="foo:1")
     torch.foo.synchronize(0)
-    with cases.Told(), failing(gate="on", copy_peer=what, synchronize_stream=wait, record_event=""):
-        with pytest.raises(RuntimeError, match="foo::Runtime::(copy_peer|record_event) failed"):
-            source.to("foo:1")
-    following = torch.zeros(COUNT, device="foo:1")
+    told = "foo::Runtime::(copy_peer|record_event) failed"
+    with cases.Told():  # which takes longer, when it ends, than the copy
+        with failing(gate="on", copy_peer=what, synchronize_stream=wait, record_event=""):
+            with pytest.raises(RuntimeError, match=told):
+                source.to("foo:1")
+        following = torch.zeros(COUNT, device="foo:1")
     time.sleep(LONG)
     assert following.sum().item() == 0
 
@@ -410,9 +412,10 @@ def test_backward_on_a_device_that_cannot_be_current(run: Callable[..., list[str
     lines = run(
         """
 loss = torch.ones(2, device="foo:1", requires_grad=True).sum()
+gradient = torch.ones((), device="foo:1")  # one made by backward() would fail in this thread
 cases.fault("set_device", "std")
 try:
-    loss.backward()
+    loss.backward(gradient)
 except RuntimeError as error:
     print(str(error).splitlines()[0])
 cases.fault("set_device")

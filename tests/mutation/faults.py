@@ -551,6 +551,23 @@ DRIVER = [
         (CHECKS + "test_it_is_there_until_a_wait_succeeds[False-the device]",),
     ),
     Fault(
+        "nobody waits for a copy between devices that went on though its call failed",
+        "include/backendkit/transfers.h",
+        "settle<Runtime>(from, {dst_storage, src_storage});",
+        "static_cast<void>(from);",
+        (
+            CHECKS + "test_memory_of_another_device_is_not_given_out[late-waits]",
+            CHECKS + "test_memory_of_another_device_is_not_given_out[and the next event-waits]",
+        ),
+    ),
+    Fault(
+        "an error of the driver ends a thread of autograd, and the process",
+        "include/backendkit/guard.h",
+        '!c10::getThreadName().starts_with("pt_autograd_")',
+        "true",
+        (CHECKS + "test_backward_on_a_device_that_cannot_be_current",),
+    ),
+    Fault(
         "devices are counted at every step",
         "include/backendkit/device.h",
         "known >= 0 ? known : ask()",
