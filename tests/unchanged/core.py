@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 import torch
 from models import losses, network, numbers
-from registry import probe
+from registry import destroy_groups, probe
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -509,7 +509,7 @@ def distributed_group() -> Any:
         torch.distributed.all_reduce(value)
         return value
     finally:
-        torch.distributed.destroy_process_group()
+        destroy_groups()
 
 
 @probe
@@ -523,4 +523,4 @@ def distributed_default_group() -> Any:
         torch.distributed.all_reduce(value)
         return value
     finally:
-        torch.distributed.destroy_process_group()
+        destroy_groups()

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from models import network, numbers
-from registry import probe
+from registry import destroy_groups, probe
 
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
@@ -23,7 +23,7 @@ def group(*arguments: Any, **options: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        dist.destroy_process_group()
+        destroy_groups()
 
 
 @contextlib.contextmanager
@@ -39,8 +39,7 @@ def environment() -> Iterator[None]:
     finally:
         for name in values:
             del os.environ[name]
-        if dist.is_initialized():
-            dist.destroy_process_group()
+        destroy_groups()
 
 
 def described() -> Any:
@@ -103,7 +102,7 @@ def fake_group() -> Any:
     try:
         return dist.get_world_size(), dist.get_backend()
     finally:
-        dist.destroy_process_group()
+        destroy_groups()
 
 
 @probe

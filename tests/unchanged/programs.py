@@ -93,9 +93,8 @@ PROGRAMS = {
     "at exit": code("import atexit, torch; atexit.register(lambda: print(torch.ones(1).sum()))"),
     "without a device by name": code("import torch; torch.ones(1, device='cuda')", status=1),
     "logs of the library": code(
-        "import torch, torch.distributed as d; s = d.HashStore()\n"
-        "d.init_process_group(store=s, rank=0, world_size=1); d.barrier()\n"
-        "d.destroy_process_group()",
+        "import os, torch, torch.distributed as d; s = d.HashStore()\n"
+        "d.init_process_group(store=s, rank=0, world_size=1); d.barrier(); os._exit(0)",
         TORCH_CPP_LOG_LEVEL="INFO",
         TORCH_DISTRIBUTED_DEBUG="DETAIL",
     ),

@@ -41,6 +41,18 @@ def probe(function: Callable[[], Any]) -> Callable[[], Any]:
     return function
 
 
+def destroy_groups() -> None:
+    """Destroys all process groups.
+
+    Up to PyTorch 2.7 this waits with the GIL for Gloo's threads, which may still want it.
+    """
+    if not torch.distributed.is_initialized():
+        return
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8):
+        time.sleep(0.1)
+    torch.distributed.destroy_process_group()
+
+
 def without_addresses(value: Any) -> Any:
     return json.loads(re.sub(r"0x[0-9a-f]+", "0x", json.dumps(value)))
 
