@@ -2,11 +2,10 @@
 """Programs that use only the CPU go on as without the backend, where PyTorch takes a default."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
+from fresh_process import printed
 
 PRELUDE = """
 import os, sys, warnings
@@ -43,15 +42,8 @@ needs_groups = pytest.mark.skipif(
 
 @pytest.fixture
 def run(name):
-    """Runs a program in a fresh process; what it prints, line by line."""
-
-    def start(program):
-        command = [sys.executable, "-c", PRELUDE + program, name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.splitlines()
-
-    return start
+    """Runs a program after the prelude; what it prints, line by line."""
+    return lambda program: printed(PRELUDE + program, name)
 
 
 @needs_groups

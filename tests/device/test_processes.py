@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+from fresh_process import printed
 
 PRELUDE = """
 import os, sys, warnings
@@ -38,15 +39,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 
 @pytest.fixture
 def run(name):
-    """Runs a program in a fresh process; what it prints, line by line."""
-
-    def start(program):
-        command = [sys.executable, "-c", PRELUDE + program, name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.splitlines()
-
-    return start
+    """Runs a program after the prelude; what it prints, line by line."""
+    return lambda program: printed(PRELUDE + program, name)
 
 
 def refusal(name):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -28,10 +29,12 @@ def make_faulty(project: Path) -> None:
     lists.write_text(text.replace("SOURCES", "SOURCES csrc/faulty.cpp"))
 
 
-def run(*command: str | Path) -> str:
+def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
     """What a program prints; fails the test when it fails."""
     done = subprocess.run(
         [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -21,7 +21,7 @@ from faults import FAULTS, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "faults"))
-from project import make_faulty  # noqa: E402
+from project import make_faulty, run  # noqa: E402
 
 DEVICE_TESTS = ROOT / "tests" / "device"
 #: There are two of it, which `#pragma once` takes for one only if they are equally old.
@@ -77,20 +77,6 @@ def plant(folder: Path, head: str) -> None:
         if path.suffix != ".py":
             text = f'#include "{folder}/planted.h"\n{text}'
         path.write_text(text, encoding="utf-8")
-
-
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:]
-    return done.stdout
 
 
 def planted_backendkit(folder: Path) -> Path:

@@ -126,3 +126,12 @@ def wheel(project: Path, builder: Environment, tmp_path_factory: pytest.TempPath
     builder.pip("wheel", "--wheel-dir", folder, project, cwd=folder)
     (path,) = folder.glob("*.whl")
     return path
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Another project like the one that is built, without any result."""
+    folder = tmp_path / "copy"
+    ignore = shutil.ignore_patterns("build", "__pycache__")
+    shutil.copytree(ROOT / "examples" / "minimal", folder, ignore=ignore)
+    return folder

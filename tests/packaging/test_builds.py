@@ -8,7 +8,6 @@ import shutil
 import tarfile
 from pathlib import Path
 
-import pytest
 from conftest import GROUPS, ROOT, Environment, run
 
 SOURCES = {
@@ -27,15 +26,6 @@ SOURCES = {
     "tests/test_kernels.py",
     "torch_foo/extras.py",
 }
-
-
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """Another project like the one that is built, without any result."""
-    folder = tmp_path / "copy"
-    ignore = shutil.ignore_patterns("build", "__pycache__")
-    shutil.copytree(ROOT / "examples" / "minimal", folder, ignore=ignore)
-    return folder
 
 
 def objects(project: Path) -> dict[str, int]:

@@ -54,14 +54,6 @@ def fresh(tmp_path: Path, base: Path, tools: Path) -> Fresh:
     return Fresh(tmp_path / "fresh", base, tools)
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    folder = tmp_path / "copy"
-    ignore = shutil.ignore_patterns("build", "__pycache__")
-    shutil.copytree(ROOT / "examples" / "minimal", folder, ignore=ignore)
-    return folder
-
-
 def make_old(fresh: Fresh) -> str:
     """The version of the environment's setuptools, which `python -m venv` up to 3.11 installs.
 

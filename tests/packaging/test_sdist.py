@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -104,14 +103,6 @@ def fill(project: Path, names: Iterable[str]) -> None:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(contents.get(name, f"// {name}\n".encode()))
-
-
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    folder = tmp_path / "copy"
-    ignore = shutil.ignore_patterns("build", "__pycache__")
-    shutil.copytree(ROOT / "examples" / "minimal", folder, ignore=ignore)
-    return folder
 
 
 def git(folder: Path, *words: str) -> None:
