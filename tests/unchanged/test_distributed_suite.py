@@ -29,6 +29,11 @@ RpcTest.test_py_tensors
 """.split()
 
 
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    return Machine(tmp_path_factory.mktemp("unchanged"))
+
+
 @pytest.mark.parametrize("having", MACHINES)
 def test_they_end_as_without(machine: Machine, having: str, request: pytest.FixtureRequest) -> None:
     tests = [] if request.config.getoption("--every-test") else SOME

@@ -22,6 +22,11 @@ MACHINES = {"no device": (0, WITHOUT_DEVICES), "devices": (2, WITH_DEVICES)}
 
 
 @pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    return Machine(tmp_path_factory.mktemp("unchanged"))
+
+
+@pytest.fixture(scope="module")
 def release(machine: Machine) -> tuple[int, ...]:
     asked = machine.run(["-c", "import torch; print(torch.__version__)"], None).stdout
     return tuple(int(part) for part in re.findall(r"\d+", asked)[:2])
