@@ -126,7 +126,6 @@ WITH_DEVICES: dict[str, dict[str, Expected]] = {
         "testing_devices": Expected(r"\['cpu', 'privateuse1'\]"),
         # fork_rng() and torch.accelerator.synchronize() before have PyTorch call `_lazy_init`:
         # no driver is started, but the device counts as in use.
-        "fake_mode_avoids_devices": Expected("False"),
         "memory_profile": Expected(
             r".*'_torch_foo::current_device', '_torch_foo::manual_seed', "
             r"'_torch_foo::synchronize', 'aten::.*, 'foo'\)"
@@ -183,6 +182,36 @@ WITHOUT_DEVICES: dict[str, dict[str, Expected]] = {
             "overridable_functions",
         )
     },
+}
+
+#: What else may differ in other releases than 2.13, and in a PyTorch with CUDA.
+TYPED_STORAGE = "TypedStorage is deprecated"  # told once, where a process first uses one
+WITH_DEVICES_ELSEWHERE: dict[str, dict[str, Expected]] = {
+    "accelerator": {"accelerator_initial_seed": Expected(r"\d+")},
+    "distributed": {
+        # Up to 2.6 a checkpoint's tensors go through a stream where there is one.
+        "distributed_checkpoint": Expected(r"\(\{'model': .*\)", silent=TYPED_STORAGE),
+        "checkpoint_in_the_background": Expected(
+            rf"\{{'value': {CPU_NUMBERS}\}}", added=(f"UserWarning: {TYPED_STORAGE}",)
+        ),
+        "subgroups_of_a_machine": Expected(
+            error="The arg 'group_size' (2) must not exceed the world size (1)"
+        ),
+    },
+}
+WITHOUT_DEVICES_ELSEWHERE: dict[str, dict[str, Expected]] = {
+    "accelerator": {
+        "accelerator_initial_seed": Expected(error=NOT_FOUND),
+        "get_device_module": Expected("'torch_foo._device'"),
+        "fully_sharded_wrapper_by_default": Expected(
+            error=NOT_FOUND,
+            added=(
+                "UserWarning: FSDP is switching to use `NO_SHARD`",
+                "UserWarning: The passed-in `module` is on CPU",
+            ),
+        ),
+    },
+    "defaults": {"fake_module_of_cuda": Expected(error=NO_STREAM)},
 }
 
 #: Names that PyTorch makes for a device when that is registered.

@@ -65,6 +65,10 @@ class Program:
     def plain(self, text: str) -> str:
         """The text without what differs from run to run: times, ports and process ids."""
         text = re.sub(r"in \d+\.\d+s", "in 0s", text)
+        # A PyTorch with CUDA may say that it finds no GPU.
+        text = re.sub(
+            r"(?m)^[A-Z]+:[\d-]+ [\d:]+ [\d:]+ (init|DeviceProperties)\.cpp.*\n", "", text
+        )
         text = re.sub(r"USDT:[\d-]+ [\d:]+ [\d:]+", "USDT", text)
         text = re.sub(r"[WIE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+", "W", text)
         return re.sub(r"\[[WIE]\d+ [\d:.]+ ", "[W ", text)

@@ -53,6 +53,13 @@ def destroy_groups() -> None:
     torch.distributed.destroy_process_group()
 
 
+def default_device() -> str:
+    try:
+        return str(torch.get_default_device())
+    except AttributeError:  # PyTorch 2.5, when a default has been set and taken back
+        return "cpu"
+
+
 def without_addresses(value: Any) -> Any:
     return json.loads(re.sub(r"0x[0-9a-f]+", "0x", json.dumps(value)))
 
@@ -130,7 +137,7 @@ def state() -> dict[str, Any]:
             "folder": os.getcwd(),
             "settings": {
                 "dtype": str(torch.get_default_dtype()),
-                "device": str(torch.get_default_device()),
+                "device": default_device(),
                 "threads": torch.get_num_threads(),
                 "interop": torch.get_num_interop_threads(),
                 "precision": torch.get_float32_matmul_precision(),
