@@ -11,6 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from programs import Program
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -22,7 +24,7 @@ class Machine:
         self.site = folder / "site"
         self.python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
         self.kept = folder / "kept"  # by Inductor
-        self._results: dict[tuple[str, Any], Any] = {}
+        self._results: dict[tuple[Any, Any], Any] = {}
         with zipfile.ZipFile(os.environ["BACKENDKIT_TEST_WHEEL"]) as archive:
             archive.extractall(self.site)
 
@@ -59,6 +61,13 @@ class Machine:
             text=True,
             timeout=limit,
         )
+
+    def end(self, program: Program, devices: int | None) -> Any:
+        """The finished process of a program; each is run once."""
+        key = (tuple(program.arguments), devices)
+        if key not in self._results:
+            self._results[key] = self.run(program.arguments, devices, **program.environment)
+        return self._results[key]
 
     def probe(self, group: str, devices: int | None) -> Any:
         """What came of a group of probes; each is run once."""

@@ -126,10 +126,7 @@ def test_inductor_would_find_what_it_kept(machine: Machine, tells: bool, having:
 def test_program(machine: Machine, name: str, having: str) -> None:
     """A whole program: what it writes, and how it ends."""
     program = PROGRAMS[name]
-    before, found = (
-        machine.run(program.arguments, devices, **program.environment)
-        for devices in (None, MACHINES[having][0])
-    )
+    before, found = (machine.end(program, devices) for devices in (None, MACHINES[having][0]))
     for text in (before, found):
         assert text.returncode == program.status, text.stderr
     assert program.plain(found.stdout) == program.plain(before.stdout)
