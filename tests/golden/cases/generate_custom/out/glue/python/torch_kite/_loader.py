@@ -282,6 +282,7 @@ def _promise() -> None:
     when_imported("torch._subclasses.fake_tensor", _later("_defaults", "keep_fake_tensors"))
     when_imported("torch.random", _later("_defaults", "keep_random"))
     when_imported("torch.autograd", _later("_defaults", "keep_activities"))
+    when_imported("torch.utils.benchmark.utils.timer", _later("_defaults", "keep_timer"))
     when_imported("torch._dynamo.device_interface", _later("_dynamo", "add_interface"))
     when_imported("torch._dynamo", _later("_dynamo", "teach"))
     when_imported("torch._inductor.codegen.common", _later("_dynamo", "refuse_code"))

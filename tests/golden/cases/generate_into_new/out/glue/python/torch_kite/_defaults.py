@@ -22,6 +22,12 @@ _device = importlib.import_module("torch_kite._device")
 _NAME: str = _device._NAME
 
 
+def _in_use() -> bool:
+    """Whether this process uses the driver. PyTorch has the package count as initialized before
+    that, as by `fork_rng()`."""
+    return _device._failure is None and _device._library().is_in_use()
+
+
 def _has_group(c10d: types.ModuleType) -> bool:
     """Whether somebody has registered a process group for the device, so that it is its default."""
     return _NAME in c10d.Backend.default_device_backend_map
@@ -75,7 +81,7 @@ def keep_meshes(module: types.ModuleType) -> None:
 
     @functools.wraps(original)
     def init_device_mesh(device_type: str, *arguments: Any, **options: Any) -> Any:
-        if device_type == _NAME and not _device.is_initialized() and not _has_group(c10d):
+        if device_type == _NAME and not _in_use() and not _has_group(c10d):
             device_type = other_accelerator().type
         return original(device_type, *arguments, **options)
 
@@ -102,7 +108,7 @@ def keep_fake_tensors(module: types.ModuleType) -> None:
     PyTorch takes an available device for one that may be started.
     """
     if hasattr(module, "_is_privateuse1_backend_available"):
-        vars(module)["_is_privateuse1_backend_available"] = _device.is_initialized
+        vars(module)["_is_privateuse1_backend_available"] = _in_use
 
 
 def keep_random(module: types.ModuleType) -> None:
@@ -126,3 +132,12 @@ def keep_activities(autograd: types.ModuleType) -> None:
         return original() - ours
 
     vars(autograd)["_supported_activities"] = supported_activities
+
+
+def keep_timer(module: types.ModuleType) -> None:
+    """Has `torch.utils.benchmark.Timer` wait for no device where there is none.
+
+    Before PyTorch had torch.accelerator for it, it waits for a device of any backend's name.
+    """
+    if hasattr(module, "privateuse1_device_handler") and not _device.is_available():
+        vars(module)["privateuse1_device_handler"] = None
