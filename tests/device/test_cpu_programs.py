@@ -42,8 +42,15 @@ needs_groups = pytest.mark.skipif(
 
 @pytest.fixture
 def run(name):
-    """Runs a program after the prelude; what it prints, line by line."""
-    return lambda program: printed(PRELUDE + program, name)
+    """Runs a program after the prelude; what it prints, line by line.
+
+    Gloo of PyTorch 2.8 to 2.10 prints what it is connected to: that is left out.
+    """
+
+    def lines(program):
+        return [line for line in printed(PRELUDE + program, name) if "[Gloo]" not in line]
+
+    return lines
 
 
 @needs_groups
@@ -104,7 +111,8 @@ def test_shards_by_default_stay_on_the_cpu(run):
         + """
 from torch.distributed.fsdp import fully_shard
 model = fully_shard(torch.nn.Linear(2, 1))
-model(torch.ones(1, 2)).sum().backward()
+if hasattr(torch.cpu.Stream, "record_event"):  # PyTorch 2.6 cannot compute with shards of the CPU
+    model(torch.ones(1, 2)).sum().backward()
 print(model.weight.device, module.is_initialized())
 """
         + END

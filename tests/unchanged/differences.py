@@ -184,16 +184,32 @@ WITHOUT_DEVICES: dict[str, dict[str, Expected]] = {
     },
 }
 
+#: PyTorch tells it once in a process; who is the first to hear it depends on the release.
+TOLD_ONCE = "TypedStorage is deprecated"
+
 #: What else may differ in other releases than 2.13, and in a PyTorch with CUDA.
-TYPED_STORAGE = "TypedStorage is deprecated"  # told once, where a process first uses one
+# In 2.9 and 2.10 PyTorch's loader calls, for each batch, what PyTorch has deprecated.
+DEPRECATED = tuple(
+    f"DeprecationWarning: The argument 'device' of Tensor.{name}() is deprecated."
+    for name in ("pin_memory", "is_pinned")
+)
 WITH_DEVICES_ELSEWHERE: dict[str, dict[str, Expected]] = {
-    "accelerator": {"accelerator_initial_seed": Expected(r"\d+")},
+    "accelerator": {
+        "accelerator_initial_seed": Expected(r"\d+"),
+        "loader_pin_memory": Expected(r"\[.*\]", silent=UNPINNED, added=DEPRECATED * 2),
+        "loader_workers_pin_memory": Expected(r"\[.*\]", silent=UNPINNED, added=DEPRECATED * 2),
+    }
+    | {
+        f"pinned_batches{kind}": Expected(PINNED, silent=UNPINNED, added=DEPRECATED * 3)
+        for kind in ("", "_of_workers", "_of_persistent_workers", "_with_a_device")
+    },
+    "defaults": {
+        # Without a GPU both are an error: PyTorch has no thread for gradients of CUDA.
+        "fake_module_of_cuda": Expected(error="0 <= device.index()"),
+        # What follows `_lazy_init` depends on who calls it.
+        "memory_profile": Expected(r".*'_torch_foo::manual_seed', 'aten::.*"),
+    },
     "distributed": {
-        # Up to 2.6 a checkpoint's tensors go through a stream where there is one.
-        "distributed_checkpoint": Expected(r"\(\{'model': .*\)", silent=TYPED_STORAGE),
-        "checkpoint_in_the_background": Expected(
-            rf"\{{'value': {CPU_NUMBERS}\}}", added=(f"UserWarning: {TYPED_STORAGE}",)
-        ),
         "subgroups_of_a_machine": Expected(
             error="The arg 'group_size' (2) must not exceed the world size (1)"
         ),
@@ -201,7 +217,10 @@ WITH_DEVICES_ELSEWHERE: dict[str, dict[str, Expected]] = {
 }
 WITHOUT_DEVICES_ELSEWHERE: dict[str, dict[str, Expected]] = {
     "accelerator": {
+        "accelerator_device_count": Expected("0"),
         "accelerator_initial_seed": Expected(error=NOT_FOUND),
+        "accelerator_reset_peak_memory_stats": Expected(error=NOT_FOUND),
+        "accelerator_set_stream": Expected(error="stream's device type CPU doesn't match"),
         "get_device_module": Expected("'torch_foo._device'"),
         "fully_sharded_wrapper_by_default": Expected(
             error=NOT_FOUND,

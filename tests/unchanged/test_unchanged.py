@@ -14,11 +14,11 @@ import pytest
 from differences import (
     NAMES,
     OTHER_GRAPHS,
+    TOLD_ONCE,
     WITH_DEVICES,
     WITH_DEVICES_ELSEWHERE,
     WITHOUT_DEVICES,
     WITHOUT_DEVICES_ELSEWHERE,
-    Expected,
 )
 from machine import Machine
 from programs import PROGRAMS
@@ -54,16 +54,18 @@ pytestmark = pytest.mark.parametrize("having", MACHINES)
 def test_outcomes(machine: Machine, tells: bool, group: str, having: str) -> None:
     devices, all_expected, elsewhere = MACHINES[having]
     expected = all_expected.get(group, {})
-    if not tells:
-        expected = expected | elsewhere.get(group, {})
+    either = [expected] if tells else [expected, elsewhere.get(group, {})]
     before = machine.probe(group, None)["outcomes"]
     found = machine.probe(group, devices)["outcomes"]
     assert before.keys() == found.keys()
+    if not tells:
+        for one in (*before.values(), *found.values()):
+            one["warnings"] = [text for text in one["warnings"] if TOLD_ONCE not in text]
     wrong = [
         f"{name}\n  without: {before[name]}\n  with:    {found[name]}"
         for name in found
         if found[name] != before[name]
-        and not expected.get(name, Expected()).fits(found[name], before[name])
+        and not any(name in one and one[name].fits(found[name], before[name]) for one in either)
     ]
     assert not wrong, "\n".join(wrong)
     if having == "devices" and tells:
@@ -99,7 +101,9 @@ def test_driver_is_not_started(machine: Machine, group: str, having: str) -> Non
 
 @pytest.mark.parametrize("moment", ["begin", "end"])
 @pytest.mark.parametrize("group", GROUPS)
-def test_what_a_process_holds(machine: Machine, group: str, moment: str, having: str) -> None:
+def test_what_a_process_holds(
+    machine: Machine, tells: bool, group: str, moment: str, having: str
+) -> None:
     before = machine.probe(group, None)[moment]
     found = machine.probe(group, MACHINES[having][0])[moment]
     for kind, names in NAMES.items():
@@ -110,6 +114,10 @@ def test_what_a_process_holds(machine: Machine, group: str, moment: str, having:
     if group == "accelerator":  # a call of the library's own operators imports it
         found["modules"] = [one for one in found["modules"] if "schema_check_mode" not in one]
         before["modules"] = [one for one in before["modules"] if "schema_check_mode" not in one]
+        if not tells:  # where batches are pinned, PyTorch's loader keeps a worker until the exit
+            more = more_of(found["files"], before["files"])
+            assert set(more) <= {"pipe:[N]"} and more_of(before["files"], found["files"]) == []
+            found["files"] = before["files"]
     assert found == before
 
 

@@ -111,6 +111,24 @@ def keep_fake_tensors(module: types.ModuleType) -> None:
         vars(module)["_is_privateuse1_backend_available"] = _in_use
 
 
+def keep_accelerator(module: types.ModuleType) -> None:
+    """Has torch.accelerator count the devices before PyTorch 2.8 as it does from then on.
+
+    It asks this package for their number. Before, it starts the device to count them, which raises
+    where there is none, in 2.6 also from `is_available()`.
+    """
+    if hasattr(module, "device_index"):
+        return
+    original = module.device_count
+
+    @functools.wraps(original)
+    def device_count() -> int:
+        is_ours = module.current_accelerator() == torch.device(_NAME)
+        return _device.device_count() if is_ours else original()
+
+    vars(module)["device_count"] = device_count
+
+
 def keep_random(module: types.ModuleType) -> None:
     """Has `fork_rng()` not warn of several devices that it would have to start, one by one.
 

@@ -274,6 +274,7 @@ def _promise() -> None:
         when_imported(f"torch.distributed.{sharding}", _later("_defaults", "keep_meshes"))
     when_imported("torch.nn.parallel.data_parallel", _later("_defaults", "keep_data_parallel"))
     when_imported("torch._subclasses.fake_tensor", _later("_defaults", "keep_fake_tensors"))
+    when_imported("torch.accelerator", _later("_defaults", "keep_accelerator"))
     when_imported("torch.random", _later("_defaults", "keep_random"))
     when_imported("torch.autograd", _later("_defaults", "keep_activities"))
     when_imported("torch.utils.benchmark.utils.timer", _later("_defaults", "keep_timer"))
