@@ -569,13 +569,20 @@ if __name__ == "__main__":
     Way(
         "in Jupyter's kernel",
         """
-from jupyter_client.manager import start_new_kernel
-manager, client = start_new_kernel()
-kernel = manager.provisioner.process
-text = f"import sys; sys.argv = ['', {DEVICE!r}]" + CELL
-reply = client.execute_interactive(text, output_hook=lambda _: None, timeout=200)["content"]
-client.shutdown()
-sys.exit(kernel.wait(200) or reply["status"] != "ok")
+import os, tempfile
+from jupyter_client.manager import KernelManager
+with tempfile.TemporaryDirectory() as folder:
+    # Not by ports of TCP, which another kernel may take between their choice and their use.
+    manager = KernelManager(transport="ipc", ip=os.path.join(folder, "kernel"))
+    manager.start_kernel()
+    kernel = manager.provisioner.process
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=200)
+    text = f"import sys; sys.argv = ['', {DEVICE!r}]" + CELL
+    reply = client.execute_interactive(text, output_hook=lambda _: None, timeout=200)["content"]
+    client.shutdown()
+    sys.exit(kernel.wait(200) or reply["status"] != "ok")
 """,
         module="ipykernel",
     ),
