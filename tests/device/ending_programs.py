@@ -572,8 +572,9 @@ if __name__ == "__main__":
 import os, tempfile
 from jupyter_client.manager import KernelManager
 with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)  # a socket's path has to be short
     # Not by ports of TCP, which another kernel may take between their choice and their use.
-    manager = KernelManager(transport="ipc", ip=os.path.join(folder, "kernel"))
+    manager = KernelManager(transport="ipc", ip="kernel")
     manager.start_kernel()
     kernel = manager.provisioner.process
     client = manager.client()
