@@ -187,12 +187,13 @@ WITHOUT_DEVICES: dict[str, dict[str, Expected]] = {
 #: PyTorch tells it once in a process; who is the first to hear it depends on the release.
 TOLD_ONCE = "TypedStorage is deprecated"
 
-#: What else may differ in other releases than 2.13, and in a PyTorch with CUDA.
-# In 2.9 and 2.10 PyTorch's loader calls, for each batch, what PyTorch has deprecated.
+#: In 2.9 and 2.10 PyTorch's loader calls, for each batch, what PyTorch has deprecated.
 DEPRECATED = tuple(
     f"DeprecationWarning: The argument 'device' of Tensor.{name}() is deprecated."
     for name in ("pin_memory", "is_pinned")
 )
+
+#: What else may differ in other releases than 2.13, and in a PyTorch with CUDA.
 WITH_DEVICES_ELSEWHERE: dict[str, dict[str, Expected]] = {
     "accelerator": {
         "accelerator_initial_seed": Expected(r"\d+"),

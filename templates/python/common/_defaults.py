@@ -112,10 +112,10 @@ def keep_fake_tensors(module: types.ModuleType) -> None:
 
 
 def keep_accelerator(module: types.ModuleType) -> None:
-    """Has torch.accelerator count the devices before PyTorch 2.8 as it does from then on.
+    """Has torch.accelerator count the devices without starting one.
 
-    It asks this package for their number. Before, it starts the device to count them, which raises
-    where there is none, in 2.6 also from `is_available()`.
+    From 2.8 on PyTorch asks this package for their number. Before, it starts the device, which
+    raises where there is none. In 2.6 `is_available()` does so too.
     """
     if hasattr(module, "device_index"):
         return
