@@ -8,6 +8,7 @@ texts, warnings, threads, and what the process holds before and after.
 """
 
 import contextlib
+import faulthandler
 import gc
 import importlib
 import json
@@ -31,7 +32,10 @@ THEIRS = (
     "FOO_SIMULATOR_DEVICES",
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
 )
+#: Seconds after which a group hangs: it takes half a minute, or two beside other work.
+HANGS = 600
 PROBES: dict[str, Callable[[], Any]] = {}
+_destroyed: list[Any] = []  # the process groups of the probe that runs
 
 
 def probe(function: Callable[[], Any]) -> Callable[[], Any]:
@@ -42,14 +46,18 @@ def probe(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def destroy_groups() -> None:
-    """Destroys all process groups.
+    """Destroys all process groups, whose Python objects stay until the probe's own are gone.
 
-    Up to PyTorch 2.7 this waits with the GIL for Gloo's threads, which may still want it.
+    The last to hold a group waits for Gloo's threads, which may still want the GIL. A group's
+    Python object waits without the GIL, and with it up to PyTorch 2.7. What else may be the last,
+    such as the Reducer of a model that outlives its group, waits with it in all releases: that
+    would be PyTorch's own deadlock, on the CPU.
     """
     if not torch.distributed.is_initialized():
         return
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8):
         time.sleep(0.1)
+    _destroyed.extend(torch.distributed.distributed_c10d._world.pg_map)
     torch.distributed.destroy_process_group()
 
 
@@ -189,6 +197,8 @@ def run(names: list[str]) -> dict[str, Any]:
     known = threads["import"]
     for name in names or list(PROBES):
         outcomes[name] = outcome(PROBES[name])
+        gc.collect()
+        _destroyed.clear()
         known = threads[name] = thread_names(known)
         if not driver and driver_is_in_use():
             driver = name
@@ -203,6 +213,7 @@ def run(names: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     group, output, *names = sys.argv[1:]
+    faulthandler.dump_traceback_later(HANGS, exit=True)
     importlib.import_module(group)
     result = run(names)
     with open(output, "w", encoding="utf-8") as file:
