@@ -27,6 +27,8 @@ if "TEMP_DIR" not in os.environ:  # else this is a process of a test
         WORLD_SIZE="2",
     )
 
+import torch.distributed
+from registry import let_gloo_finish
 from torch.testing._internal import common_distributed
 from torch.testing._internal.distributed import distributed_test, rpc_utils
 from torch.testing._internal.distributed.rpc import (
@@ -49,6 +51,17 @@ def start_by_fork(self: Any) -> None:
 
 
 common_distributed.MultiProcessTestCase._spawn_processes = start_by_fork
+
+
+destroy = torch.distributed.destroy_process_group
+
+
+def destroy_process_group(*groups: Any) -> None:
+    let_gloo_finish()
+    destroy(*groups)
+
+
+torch.distributed.destroy_process_group = destroy_process_group
 
 
 class Gloo(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):

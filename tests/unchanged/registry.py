@@ -45,20 +45,26 @@ def probe(function: Callable[[], Any]) -> Callable[[], Any]:
     return function
 
 
+def let_gloo_finish() -> None:
+    """Waits until Gloo's threads have nothing left to do, up to PyTorch 2.7.
+
+    There the Python object of a process group waits for them with the GIL, which they may still
+    want: PyTorch's own deadlock, on the CPU.
+    """
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8):
+        time.sleep(0.3)
+
+
 def destroy_groups() -> None:
     """Destroys all process groups, whose Python objects stay until the probe's own are gone.
 
-    The last to hold a group waits for Gloo's threads, which may still want the GIL. A group's
-    Python object waits without the GIL, and with it up to PyTorch 2.7. What else may be the last,
-    such as the Reducer of a model that outlives its group, waits with it in all releases: that
-    would be PyTorch's own deadlock, on the CPU.
+    These wait for Gloo's threads without the GIL. What else may be the last to hold a group, such
+    as the Reducer of a model that outlives it, waits with the GIL in all releases.
     """
-    if not torch.distributed.is_initialized():
-        return
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8):
-        time.sleep(0.1)
-    _destroyed.extend(torch.distributed.distributed_c10d._world.pg_map)
-    torch.distributed.destroy_process_group()
+    if torch.distributed.is_initialized():
+        let_gloo_finish()
+        _destroyed.extend(torch.distributed.distributed_c10d._world.pg_map)
+        torch.distributed.destroy_process_group()
 
 
 def default_device() -> str:
