@@ -407,3 +407,22 @@ def test_what_autograd_s_threads_hold_is_waited_for(module, device):
     assert drain(60_000) and done
     thread.join()
     assert drain(60_000)
+
+
+def test_python_waits_for_autograd_s_threads_before_it_finalizes(module, run):
+    if not hasattr(module, "capabilities"):
+        pytest.skip("this backend was not made with BackendKit")
+    assert run("""
+import threading, time
+begun = threading.Event()
+
+def slowly(gradient):
+    begun.set()
+    time.sleep(0.5)
+    print("waited", flush=True)
+
+x = torch.ones(2, device=NAME, requires_grad=True)
+x.register_hook(slowly)
+threading.Thread(target=x.exp().sum().backward, daemon=True).start()
+begun.wait()
+""") == ["waited"]

@@ -499,7 +499,7 @@ PROCESSES = [
         "torch_foo/_loader.py",
         "self._drain(self._MILLISECONDS)",
         "None",
-        ("test_endings.py::test_programs_that_end_right_after_a_backward_pass",),
+        ("test_processes.py::test_python_waits_for_autograd_s_threads_before_it_finalizes",),
     ),
     Fault(
         "what waits for autograd's threads passes them by",
