@@ -13,6 +13,7 @@ constexpr std::string_view kBuiltIn[] = {
     "_copy_from_and_resize",
     "_fused_sdp_choice",
     "_has_compatible_shallow_copy_type",
+    "_lazy_clone",
     "_local_scalar_dense",
     "_reshape_alias",
     "_to_copy",
@@ -49,6 +50,28 @@ constexpr std::string_view kHosted[] = {
     "smooth_l1_loss",
 };
 
+constexpr Composite kComposites[] = {
+    {"_stack", {"cat"}},
+    {"_stack.out", {"cat.out"}},
+    {"addr"},
+    {"addr.out"},
+    {"addr_"},
+    {"all.dims", {"all.dim"}},
+    {"all.dims_out", {"all.dim"}},
+    {"any.dims", {"any.dim"}},
+    {"any.dims_out", {"any.dim"}},
+    {"index.Tensor"},
+    {"linalg__powsum"},
+    {"mish_backward", {"mul.Tensor", "sigmoid", "softplus", "tanh"}},
+    {"mode.values"},
+    {"native_channel_shuffle"},
+    {"native_group_norm"},
+    {"native_layer_norm"},
+    {"pixel_shuffle"},
+    {"pixel_unshuffle"},
+    {"silu_backward", {"mul.Tensor", "sigmoid"}},
+};
+
 }  // namespace
 
 std::span<const std::string_view> builtin_operators() {
@@ -59,12 +82,21 @@ std::span<const std::string_view> hosted_operators() {
   return kHosted;
 }
 
+std::span<const Composite> composite_operators() {
+  return kComposites;
+}
+
 bool is_builtin(std::string_view op) {
   return std::binary_search(std::begin(kBuiltIn), std::end(kBuiltIn), op);
 }
 
 bool is_hosted(std::string_view op) {
   return std::binary_search(std::begin(kHosted), std::end(kHosted), op);
+}
+
+const Composite* find_composite(std::string_view op) {
+  const auto* const found = std::ranges::lower_bound(kComposites, op, {}, &Composite::op);
+  return found != std::end(kComposites) && found->op == op ? found : nullptr;
 }
 
 }  // namespace backendgen

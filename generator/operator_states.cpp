@@ -69,7 +69,7 @@ class Judge {
     }
     if (is_builtin(name)) return {&op, OperatorState::kBuiltIn};
     const bool hosted = is_hosted(name) && !has_out_kernel(name);
-    if (!hosted) {
+    if (!hosted && !falls_back_first(name)) {
       if (!op.delegate.empty()) return through(op, op.delegate);
       if (op.derived) return through(op, op.base);
       if (!needs_kernel(op)) return {&op, OperatorState::kFree};
@@ -81,6 +81,17 @@ class Judge {
  private:
   /// BackendKit leaves a function to its out= variant where that has a kernel.
   bool has_out_kernel(const std::string& name) const { return owners_.contains(name + ".out"); }
+
+  /// Whether the fallback to the CPU comes before what PyTorch makes of other operators.
+  bool falls_back_first(std::string_view name) const {
+    const Composite* const composite = error_ ? nullptr : find_composite(name);
+    if (composite == nullptr) return false;
+    const auto has_piece = [this](std::string_view piece) {
+      return piece.empty() || owners_.contains(std::string(piece));
+    };
+    const auto& pieces = composite->pieces;
+    return pieces.front().empty() || !std::all_of(pieces.begin(), pieces.end(), has_piece);
+  }
 
   /// An operator that does nothing but call another one.
   OperatorStatus through(const Operator& op, const std::string& other) const {
@@ -109,7 +120,8 @@ std::string OperatorStatus::reason() const {
     return fmt::format("only for {}", op->dispatch);
   }
   const bool on_cpu = state == OperatorState::kFallback || state == OperatorState::kError;
-  if (on_cpu && is_hosted(op->schema.name().text())) return "by BackendKit";
+  const std::string name = op->schema.name().text();
+  if (on_cpu && (is_hosted(name) || find_composite(name) != nullptr)) return "by BackendKit";
   return function;
 }
 

@@ -8,9 +8,12 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/StorageImpl.h>
 
 #include <backendkit/caching_allocator.h>
 #include <backendkit/device.h>
@@ -133,11 +136,31 @@ class Allocator final : public DeviceAllocatorBase {
   /// Tells that the work which a stream of the block's device has when the block is freed uses it.
   /// Memory that is not of this allocator, such as that of the host, is left alone.
   void record_stream(const c10::DataPtr& data, c10::StreamId stream, c10::DeviceIndex device) {
-    if (data.get_deleter() != &free_block || data.get_context() == nullptr) return;
-    auto* const block = static_cast<MemoryBlock*>(data.get_context());
+    MemoryBlock* const block = block_of(data);
+    if (block == nullptr) return;
     TORCH_CHECK(block->device == device, "record_stream: the stream is of device ",
                 static_cast<int>(device), ", the memory of device ", block->device);
     cache(device).record_stream(block, stream);
+  }
+
+  /// Makes a storage's memory such that PyTorch can share it until it is written to, as by
+  /// `torch._lazy_clone`: that asks for a context that is the address, and for an allocator that
+  /// copies on the storage's device, whichever is current. Returns whether it is so: not where
+  /// another device has shared memory at the same address.
+  static bool make_shareable(c10::StorageImpl& storage) {
+    const c10::DataPtr& data = storage.data_ptr();
+    if (data.get_deleter() != &free_block || data.get_context() == nullptr) return true;
+    const c10::Device where = data.device();
+    void* const address = data.get();
+    {
+      const std::lock_guard<std::mutex> lock(by_address().mutex);
+      auto* const block = static_cast<MemoryBlock*>(data.get_context());
+      if (!by_address().blocks.emplace(address, block).second) return false;
+    }
+    storage._mutable_data_ptr_no_checks().release_context();
+    storage.set_data_ptr_noswap({address, address, &free_address, where});
+    storage.set_allocator(&on_device(where.index()));
+    return true;
   }
 
   /// Lets a process have at most this part of a device's memory, from 0 to 1.
@@ -209,6 +232,68 @@ class Allocator final : public DeviceAllocatorBase {
       return made;
     }();
     return all;
+  }
+
+  /// The allocator of one device, for whoever does not make it current.
+  struct OnDevice final : c10::Allocator {
+    c10::DataPtr allocate(std::size_t bytes) override {
+      const c10::DeviceGuard guard(device);
+      return instance().allocate(bytes);
+    }
+
+    c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+
+    void copy_data(void* dst, const void* src, std::size_t bytes) const override {
+      const c10::DeviceGuard guard(device);
+      instance().copy_data(dst, src, bytes);
+    }
+
+    c10::Device device{kDeviceType};
+  };
+
+  static OnDevice& on_device(c10::DeviceIndex index) {
+    static auto* const all = [] {
+      constexpr auto kMost = std::size_t{std::numeric_limits<c10::DeviceIndex>::max()} + 1;
+      auto* const made = new std::array<OnDevice, kMost>;
+      for (std::size_t i = 0; i < kMost; ++i) {
+        (*made)[i].device = {kDeviceType, static_cast<c10::DeviceIndex>(i)};
+      }
+      return made;
+    }();
+    return (*all)[static_cast<std::size_t>(index)];
+  }
+
+  /// The blocks of storages that `make_shareable` changed.
+  struct ByAddress {
+    std::mutex mutex;
+    std::unordered_map<void*, MemoryBlock*> blocks;
+  };
+
+  static ByAddress& by_address() {
+    static auto* const all = new ByAddress;  // memory may be freed after static destructors
+    return *all;
+  }
+
+  /// The block of a storage's memory, also of one that several storages share; null where it is not
+  /// of this allocator, such as that of the host.
+  static MemoryBlock* block_of(const c10::DataPtr& data) {
+    if (data.get_deleter() == &free_block) return static_cast<MemoryBlock*>(data.get_context());
+    const std::lock_guard<std::mutex> lock(by_address().mutex);
+    const auto found = by_address().blocks.find(data.get());
+    if (found == by_address().blocks.end()) return nullptr;
+    return found->second->device == data.device().index() ? found->second : nullptr;
+  }
+
+  static void free_address(void* address) {
+    if (Devices<Runtime>::forked()) return;
+    MemoryBlock* block = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(by_address().mutex);
+      const auto found = by_address().blocks.find(address);
+      block = found->second;
+      by_address().blocks.erase(found);
+    }
+    free_block(block);
   }
 
   /// In a forked child the driver that gave the block is not there, and its allocator may be

@@ -8,10 +8,11 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/core/stack.h>
 #include <ATen/native/transformers/attention.h>
+#include <ATen/ops/_fused_sdp_choice_native.h>
 #include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
@@ -42,7 +43,7 @@ class Attention {
         dropout > 0 ? philox_state<Runtime>(std::nullopt, kDrawnByHost) : PhiloxState{0, 0};
     const at::Tensor weights = dropped(in.weights(scores), state, dropout);
     const at::Tensor nothing = at::empty({0}, at::TensorOptions().dtype(at::kLong));
-    return {at::matmul(weights, in.value).to(query.scalar_type()),
+    return {in_layout_of(query, at::matmul(weights, in.value)),
             at::logsumexp(scores, {-1}),
             nothing,
             nothing.clone(),
@@ -122,6 +123,13 @@ class Attention {
     double scale;
   };
 
+  /// The result with the strides that the CPU's own fused attention gives it: those of the query,
+  /// where it has as many heads and elements as the result.
+  static at::Tensor in_layout_of(const at::Tensor& query, const at::Tensor& result) {
+    if (result.sizes() == query.sizes()) return at::empty_like(query).copy_(result);
+    return result.to(query.scalar_type());
+  }
+
   static constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
   static at::Tensor widened(const at::Tensor& tensor) {
@@ -157,40 +165,31 @@ class Attention {
   }
 };
 
-/// Which of its ways PyTorch's attention takes on the device: the vendor's fused kernel, where
-/// there is one and the user allows it, else small operators, whose gradients can be differentiated
-/// again.
-inline std::int64_t attention_choice() {
-  constexpr std::int64_t kMath = 0;
-  constexpr std::int64_t kOverrideable = 4;
-  const bool fused = has_kernel("_scaled_dot_product_fused_attention_overrideable");
-  return fused && at::globalContext().userEnabledOverrideableSDP() ? kOverrideable : kMath;
-}
-
-namespace attention_detail {
-
-/// `attention_choice` with the arguments that a release of PyTorch passes.
+/// Which of its ways PyTorch's attention takes on the device: the vendor's fused kernel where there
+/// is one and the user allows it; small operators where the vendor has kernels for them; else that
+/// of the CPU, which computes it. Takes what aten::_fused_sdp_choice does.
 template <class Function>
-struct Chooser;
+struct AttentionChoice;
 
 template <class... Arguments>
-struct Chooser<std::int64_t (*)(Arguments...)> {
-  static std::int64_t choose(Arguments...) { return attention_choice(); }
+struct AttentionChoice<std::int64_t (*)(Arguments...)> {
+  static std::int64_t choose(Arguments... arguments) {
+    constexpr std::int64_t kMath = 0;
+    constexpr std::int64_t kOverrideable = 4;
+    static const bool fused = has_kernel("_scaled_dot_product_fused_attention_overrideable");
+    static const bool small = (has_kernel("bmm") || has_kernel("bmm.out")) &&
+                              (has_kernel("_softmax") || has_kernel("_softmax.out"));
+    if (fused) return at::globalContext().userEnabledOverrideableSDP() ? kOverrideable : kMath;
+    return small ? kMath : at::native::_fused_sdp_choice_cpp(arguments...);
+  }
 };
 
-inline void choose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  torch::jit::drop(*stack, op.schema().arguments().size());
-  stack->emplace_back(attention_choice());
-}
-
-}  // namespace attention_detail
-
-/// Makes `attention_choice` what PyTorch asks, in both of its ways.
+/// Makes `AttentionChoice` what PyTorch asks, in both of its ways.
 inline void register_attention_choice(torch::Library& aten) {
-  using Choose = at::native::fused_sdp_choice_fn;
   at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(
-      &attention_detail::Chooser<Choose>::choose);
-  register_boxed_unless_own<&attention_detail::choose>(aten, "_fused_sdp_choice");
+      &AttentionChoice<at::native::fused_sdp_choice_fn>::choose);
+  register_unless_own(aten, "_fused_sdp_choice",
+                      &AttentionChoice<decltype(&at::native::_fused_sdp_choice_cpp)>::choose);
 }
 
 }  // namespace backendkit

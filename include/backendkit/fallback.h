@@ -137,6 +137,13 @@ class Fallbacks {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       (*stack)[first + i] = on_host(arguments[i], before[i], tensors);
     }
+    if (asks_for_gradients(op)) {
+      for (const c10::IValue& value : before) {
+        each_tensor(value, [&](const at::Tensor& one) {
+          if (one.requires_grad()) tensors.host(one).set_requires_grad(true);
+        });
+      }
+    }
     call(op, key_on_cpu(keys), stack, !stays);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (is_written(op, arguments[i])) {
@@ -185,6 +192,11 @@ class Fallbacks {
     }
     if (value.isDevice() && value.toDevice().type() == kDeviceType) return c10::Device(c10::kCPU);
     return map(value, [&](const at::Tensor& one) { return tensors.host(one); });
+  }
+
+  /// Whether the CPU's kernel computes what only a gradient needs where an argument requires one.
+  static bool asks_for_gradients(const c10::OperatorHandle& op) {
+    return op.schema().name() == "aten::_sparse_mm_reduce_impl";
   }
 
   static bool is_written(const c10::OperatorHandle& op, const c10::Argument& argument) {

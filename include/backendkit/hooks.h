@@ -17,6 +17,7 @@ void resize_storage(c10::StorageImpl* storage, std::size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   const c10::DeviceIndex device = storage->device().index();
   const c10::DeviceGuard guard(storage->device());
+  storage->mutable_data();  // memory that is copied on write is so now
   c10::DataPtr fresh = Allocator<Runtime>::instance().allocate(bytes);
   const std::size_t kept = std::min(bytes, storage->nbytes());
   if (kept != 0) {

@@ -26,6 +26,8 @@ class Intervals {
     if (begin < end) all_.emplace_back(begin, end);
   }
 
+  bool empty() const { return all_.empty(); }
+
   /// Calls `visit(begin, end)` for their union, in order; what overlaps or touches is one.
   template <class Visit>
   void each(Visit&& visit) {
@@ -105,14 +107,15 @@ class HostMemory {
                 tensor.storage_offset() - elements(pair.begin, tensor));
   }
 
-  /// Gives the device what the operator did to a tensor noted: its bytes, and its sizes and strides
-  /// where it has others now; all of it when `send` is called.
+  /// Gives the device what the operator did to a tensor noted: its bytes, and its sizes, strides
+  /// and bits where it has others now; all of it when `send` is called.
   void take_back(const at::Tensor& tensor, const at::Tensor& host) {
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto offset = host.storage_offset() + elements(pair.begin, host);
     write(pair, host);
     if (tensor.sizes() != host.sizes() || tensor.strides() != host.strides() ||
-        tensor.storage_offset() != offset) {
+        tensor.storage_offset() != offset || tensor.is_conj() != host.is_conj() ||
+        tensor.is_neg() != host.is_neg()) {
       reshaped_.push_back({tensor, host, offset});
     }
   }
@@ -152,6 +155,8 @@ class HostMemory {
     transfers.finish();
     for (const auto& [tensor, host, offset] : reshaped_) {
       tensor.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes(), host.strides(), offset);
+      tensor._set_conj(host.is_conj());
+      tensor._set_neg(host.is_neg());
     }
   }
 
@@ -300,6 +305,7 @@ class HostMemory {
     const bool moved = pair.host.data() != pair.lent;
     if (kShared && !moved) return;
     if (pair.needed > storage->nbytes()) resize_storage<Runtime>(storage, pair.needed);
+    if (pair.out.empty() && pair.scattered.empty()) return;  // also, it stays shared
     auto* const there = static_cast<char*>(pair.device.mutable_data());
     const auto* const host = static_cast<const char*>(pair.host.data());
     pair.out.each([&](std::size_t begin, std::size_t end) {

@@ -11,6 +11,7 @@
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_lazy_clone_native.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/_to_copy_native.h>
@@ -124,10 +125,24 @@ class TensorOperators {
     return set_storage(self, std::move(storage), 0, {0}, {});
   }
 
+  /// As on the CPU, the first element where there are several.
   static at::Scalar item(const at::Tensor& self) {
-    at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
-    host.copy_(self.reshape({}));
+    const bool empty = self.numel() == 0;  // which the CPU refuses
+    at::Tensor host =
+        at::detail::empty_cpu(empty ? at::IntArrayRef{0} : at::IntArrayRef{}, self.scalar_type());
+    if (!empty) {
+      at::Tensor first = self;
+      while (first.dim() > 0) first = first.select(0, 0);
+      host.copy_(first);
+    }
     return at::_local_scalar_dense(host);
+  }
+
+  /// A copy that shares the memory until one of the two is written to, where it can.
+  static at::Tensor lazy_clone(const at::Tensor& self) {
+    c10::StorageImpl& storage = *self.storage().unsafeGetStorageImpl();
+    if (!Allocator<Runtime>::make_shareable(storage)) return self.clone();
+    return at::native::_lazy_clone(self);
   }
 
   static at::Tensor copy_and_resize(const at::Tensor& self, const at::Tensor& dst) {
@@ -177,6 +192,7 @@ class TensorOperators {
     register_unless_own(aten, "set_.source_Storage", &set_source_storage);
     register_unless_own(aten, "set_.source_Tensor", &set_tensor);
     register_unless_own(aten, "set_", &set_nothing);
+    register_unless_own(aten, "_lazy_clone", &lazy_clone);
     register_unless_own(aten, "_local_scalar_dense", &item);
     register_unless_own(aten, "_copy_from", &Copier<Runtime>::copy);
     register_unless_own(aten, "_copy_from_and_resize", &copy_and_resize);

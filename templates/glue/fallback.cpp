@@ -3,6 +3,9 @@
 #include {{header_quoted}}
 
 #include <backendkit/autocast.h>
+{{#fallback_cpu}}
+#include <backendkit/composites.h>
+{{/fallback_cpu}}
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
 #include <backendkit/library.h>
@@ -77,6 +80,7 @@ BACKENDKIT_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
 BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
   HostOperators::register_all<&Fallbacks::{{fallback}}>(library);
 {{#fallback_cpu}}
+  backendkit::register_composites<&Fallbacks::cpu>(library);
   backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
 {{/fallback_cpu}}
 }

@@ -3,7 +3,6 @@
 
 import copy
 import io
-import multiprocessing.reduction
 
 import pytest
 import torch
@@ -245,17 +244,9 @@ def test_pinning_is_for_the_cpu(storage):
 
 
 def test_sharing_does_nothing(storage):
-    assert storage.share_memory_() is storage
+    with pytest.warns(UserWarning, match="share no memory"):
+        assert storage.share_memory_() is storage
     assert storage.tolist()[6:8] == [128, 63]
-
-
-@pytest.mark.parametrize("what", ["storage", "tensor"])
-def test_processes_cannot_be_sent_one(device, what):
-    value = torch.ones(3, device=device)
-    if what == "storage":
-        value = value.untyped_storage()
-    with pytest.raises(RuntimeError, match="_share_f[a-z]*_: only available on CPU"):
-        multiprocessing.reduction.ForkingPickler.dumps(value)
 
 
 def test_a_copy_on_the_cpu_can_be_sent(device):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 
 #include "builtin_operators.h"
 #include "catch.h"
@@ -170,6 +171,14 @@ TEST_CASE("the lists of BackendKit's own operators are sorted", "[ops]") {
     CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
     for (const std::string_view name : names) CHECK(is_builtin(name) != is_hosted(name));
   }
+  const auto composites = composite_operators();
+  CHECK(std::ranges::is_sorted(composites, std::less_equal<>{}, &Composite::op));
+  for (const Composite& one : composites) {
+    CHECK(!is_builtin(one.op));
+    CHECK(!is_hosted(one.op));
+    CHECK(find_composite(one.op) == &one);
+  }
+  CHECK(find_composite("add.out") == nullptr);
   CHECK(is_builtin("view"));
   CHECK(is_hosted("convolution_overrideable"));
   CHECK(!is_builtin("vie"));
