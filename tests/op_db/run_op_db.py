@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's operator samples on a device and compares them with the CPU.
+"""Runs PyTorch's operator samples on a device and compares all that a caller can see with the CPU.
 
-    python run_op_db.py --device foo [--samples 2] [--dtypes float32,int64] [PATTERN...]
+    python run_op_db.py --device foo [--samples 2] [--dtypes float32,int64] [--kinds forward,out]
+                        [PATTERN...]
 
-Each operator runs in a process of its own, for each dtype, so that a crash is one answer. For
-float32 the gradients are compared too. An operator that draws random numbers is compared by
-shapes, dtypes and by giving the same numbers for the same seed. Prints a line for each operator
-that did not pass, and totals. `expected.json` names what cannot pass; an operator there that
-passes is a failure as well. The exit status is 0 when all went as expected, else 1.
+Each operator runs in a process of its own, for each dtype, so that a crash is one answer. The kinds
+of calls are
+
+    forward, backward, twice   the operator, its gradients, and the gradients of those
+    transposed, channels_last, stepped, expanded, conjugated, negative
+                               forward and backward, with tensors that lie so in memory
+    out, inplace               into given tensors: of the right kind and of wrong ones
+    errors                     what PyTorch says has to raise
+
+and what is compared are the values, dtype, shape, strides, storage offset, bits, layout and device
+of results, what memory they share with the arguments, the arguments afterwards, the class and text
+of errors and of warnings. Results that hold random numbers are compared but for their values.
+
+Prints a line for each operator that differs, and totals. `differences.toml` has what differs and
+why: what differs otherwise is a failure, and so is, where all that it tells of was run, an entry
+that nothing needs. The exit status is 0 when all went as expected, else 1.
 """
 
 from __future__ import annotations
@@ -15,292 +27,461 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import importlib.util
-import json
 import os
 import pickle
-import re
 import select
 import signal
 import sys
 import time
-import warnings
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, NamedTuple
+
+import tomllib
 
 if importlib.util.find_spec("expecttest") is None:
     sys.exit("error: PyTorch's samples need the package `expecttest`")
 
 import torch
+from looks import Difference, Look, differences, look
+from samples import LAYOUTS, Call, call_on, laid_out, outputs_to_write, tensors_in
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils import _pytree as pytree
 
-EXPECTED = Path(__file__).with_name("expected.json")
-SECONDS = 300  # for one operator
-PASSED, FAILED, CRASHED, SKIPPED = "passed", "failed", "crashed", "skipped"
+EXPECTED = Path(__file__).with_name("differences.toml")
+SECONDS = 900  # for one operator with one dtype
+DTYPES = ("float32", "float64", "float16", "bfloat16", "complex64", "int64", "bool")
+KINDS = ("forward", "backward", "twice", *LAYOUTS, "out", "inplace", "errors")
 
 # Operators whose results hold whatever was in memory.
-UNDEFINED = re.compile(r"(new_)?empty(_like|_permuted|_strided)?$")
-# Operators of which PyTorch wants all tensors but the first on the CPU, on every device.
-ARGUMENTS_ON_CPU = {"tensor_split"}
+UNDEFINED = {
+    f"{prefix}empty{suffix}"
+    for prefix in ("", "new_")
+    for suffix in ("", "_like", "_permuted", "_strided")
+}
 # PyTorch seeds such samples itself, always alike. Here the seed is ours: otherwise what they draw
 # would not look random, and a device draws other numbers than the CPU.
 common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """How an operator did with a dtype, and the reason unless it passed."""
+class Answer(NamedTuple):
+    """What came of one kind of calls of an operator."""
 
-    status: str
-    reason: str = ""
-    random: bool = False
+    kind: str
+    calls: int
+    passed: int
+    random: bool
+    differing: dict[str, tuple[int, str]]  # by aspect: how many calls, and how the first differs
 
 
 def name_of(op: Any) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-def moved(value: Any, device: str) -> Any:
-    """The same arguments on a device, as leaves of a graph of their own."""
+class Comparison:
+    """Calls of one operator with one dtype, on the CPU and on a device."""
 
-    def move(one: Any) -> Any:
-        if isinstance(one, torch.Tensor):
-            return one.detach().to(device, copy=True).requires_grad_(one.requires_grad)
-        if isinstance(one, torch.device) or one == "cpu":
-            return torch.device(device)
-        return one
+    def __init__(self, op: Any, dtype: torch.dtype, device: str) -> None:
+        self.op = op
+        self.dtype = dtype
+        self.device = device
+        self.random = False
 
-    return pytree.tree_map(move, value)
+    def samples(self, wanted: int) -> list[Call]:
+        gradients = (self.dtype.is_floating_point or self.dtype.is_complex) and bool(
+            self.op.supports_dtype(self.dtype, "cpu") and self.op.supports_autograd
+        )
+        found = self.op.sample_inputs("cpu", self.dtype, requires_grad=gradients)
+        return [Call(one.input, one.args, one.kwargs) for one in islice(found, wanted or None)]
+
+    def both(self, call: Call, compute: Callable[[Call], Any], *, random: bool) -> list[Difference]:
+        """How what `compute` makes of the call differs; of random numbers, between two calls on the
+        device with the same seed."""
+        self.run(call, compute, "cpu")  # PyTorch gives some warnings once in a process
+        theirs = self.run(call, compute, "cpu")
+        ours = self.run(call, compute, self.device)
+        found = differences(ours, theirs, values=not random)
+        if not random and any(one.aspect == "value" for one in found) and self.is_random(call):
+            random = True
+            found = differences(ours, theirs, values=False)
+        if random and not found and self.op.name not in UNDEFINED:
+            again = self.run(call, compute, self.device)
+            found = [one for one in differences(again, ours) if one.aspect == "value"]
+            found = [Difference("seed", f"the same seed: {one.text}") for one in found]
+        return found
+
+    def run(self, call: Call, compute: Callable[[Call], Any], device: str, seed: int = 7) -> Look:
+        there = call_on(device, self.op.name, call)
+        torch.manual_seed(seed)
+        arguments = tensors_in(tuple(there))
+        names_device = arguments or call.kwargs.get("device") is not None
+        asked = device if names_device else "cpu"
+        seen, _ = look(lambda: (compute(there), arguments), arguments, asked)
+        return seen
+
+    def is_random(self, call: Call) -> bool:
+        if self.op.name in UNDEFINED:
+            return True
+        first, second = (self.run(call, self.forward, "cpu", seed) for seed in (7, 8))
+        return any(one.aspect != "warnings" for one in differences(first, second))
+
+    def forward(self, call: Call) -> Any:
+        return self.op(call.input, *call.args, **call.kwargs)
+
+    def inplace(self, call: Call) -> Any:
+        with torch.no_grad():
+            return self.op.get_inplace()(call.input, *call.args, **call.kwargs)
+
+    def backward(self, call: Call) -> Any:
+        return self._gradients(call, create_graph=False)
+
+    def twice(self, call: Call) -> Any:
+        first = [one for one in self._gradients(call, create_graph=True) if one is not None]
+        leaves = [one for one in tensors_in(tuple(call)) if one.requires_grad]
+        outputs = [one for one in first if one.requires_grad]
+        if not outputs:
+            return first
+        return first, torch.autograd.grad(self._total(outputs), leaves, allow_unused=True)
+
+    def _gradients(self, call: Call, create_graph: bool) -> Any:
+        outputs = [one for one in tensors_in(self.forward(call)) if one.requires_grad]
+        leaves = [one for one in tensors_in(tuple(call)) if one.requires_grad]
+        if not (outputs and leaves):
+            return []
+        return torch.autograd.grad(
+            self._total(outputs), leaves, allow_unused=True, create_graph=create_graph
+        )
+
+    @staticmethod
+    def _total(outputs: list[torch.Tensor]) -> torch.Tensor:
+        dense = [one.to_dense() if one.layout != torch.strided else one for one in outputs]
+        real = [
+            torch.view_as_real(one.resolve_conj()) if one.is_complex() else one for one in dense
+        ]
+        return sum(one.sum() * (1 + number) for number, one in enumerate(real))
+
+    def into_given(self, call: Call) -> Iterator[tuple[Call, Callable[[Call], Any]]]:
+        with torch.no_grad():
+            there = call_on("cpu", self.op.name, call)
+            torch.manual_seed(7)
+            try:
+                result = self.forward(there)
+            except Exception:  # it has no result that one could be given for
+                return
+        if not tensors_in(result):
+            return
+
+        def compute(given: Call) -> Any:
+            with torch.no_grad():
+                return self.op(given.input, *given.args, **given.kwargs)
+
+        for _, out in outputs_to_write(result):
+            yield Call(call.input, call.args, {**call.kwargs, "out": out}), compute
+
+    def calls(self, kind: str, samples: list[Call]) -> Iterator[tuple[Call, Callable[..., Any]]]:
+        """The calls of a kind, with what is to be done with each."""
+        has_gradient = any(one.requires_grad for call in samples for one in tensors_in(tuple(call)))
+        if kind == "errors":
+            if self.op.error_inputs_func is None or self.dtype != torch.float32:
+                return
+            for one in self.op.error_inputs("cpu"):
+                sample = one.sample_input
+                yield Call(sample.input, sample.args, sample.kwargs), self.forward
+        elif kind == "out":
+            if self.op.supports_out:
+                for call in samples:
+                    yield from self.into_given(call)
+        elif kind == "inplace":
+            if self.op.get_inplace() is not None:
+                yield from ((call, self.inplace) for call in samples)
+        elif kind in LAYOUTS:
+            for call in samples:
+                changed = laid_out(call, kind)
+                if changed is not None:
+                    yield changed, self.backward if has_gradient else self.forward
+                    if has_gradient:
+                        yield changed, self.forward
+        elif kind == "forward" or has_gradient:
+            if kind != "twice" or self.op.supports_gradgrad:
+                compute = {
+                    "forward": self.forward,
+                    "backward": self.backward,
+                    "twice": self.twice,
+                }[kind]
+                yield from ((call, compute) for call in samples)
+
+    def answer(self, kind: str, samples: list[Call]) -> Answer:
+        calls = passed = 0
+        differing: dict[str, tuple[int, str]] = {}
+        for call, compute in self.calls(kind, samples):
+            found = self.both(call, compute, random=self.random)
+            calls += 1
+            passed += not found
+            for aspect in dict.fromkeys(one.aspect for one in found):
+                count, text = differing.get(aspect, (0, ""))
+                text = text or next(one.text for one in found if one.aspect == aspect)
+                differing[aspect] = (count + 1, text[:400])
+        return Answer(kind, calls, passed, self.random, differing)
 
 
-def tensors_in(value: Any) -> list[torch.Tensor]:
-    return [one for one in pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
+def check(
+    op: Any, dtype: torch.dtype, device: str, wanted: int, kinds: list[str]
+) -> Iterator[Answer]:
+    comparison = Comparison(op, dtype, device)
+    samples = comparison.samples(wanted)
+    comparison.random = any(comparison.is_random(call) for call in samples[:4])
+    for kind in kinds:
+        yield comparison.answer(kind, samples)
 
 
-def run_sample(op: Any, sample: Any, device: str, seed: int, backward: bool) -> tuple[Any, Any]:
-    """The results, and the gradients of all floating inputs, of a sample on a device."""
-    inputs = moved(sample.input, device)
-    elsewhere = "cpu" if op.name in ARGUMENTS_ON_CPU else device
-    arguments, options = moved((sample.args, sample.kwargs), elsewhere)
-    if "device" in options:
-        options["device"] = device
-    torch.manual_seed(seed)
-    result = op(inputs, *arguments, **options)
-    outputs = [one for one in tensors_in(result) if one.requires_grad]
-    leaves = [one for one in tensors_in((inputs, arguments, options)) if one.requires_grad]
-    if not (backward and outputs and leaves):
-        return result, []
-    outputs = [one.to_dense() if one.layout != torch.strided else one for one in outputs]
-    total = sum((one.abs() if one.is_complex() else one).sum() for one in outputs)
-    return result, list(torch.autograd.grad(total, leaves, allow_unused=True))
-
-
-def compare(actual: Any, expected: Any, where: str) -> None:
-    """Raises an AssertionError where two results differ."""
-    ours, theirs = pytree.tree_leaves(actual), pytree.tree_leaves(expected)
-    assert len(ours) == len(theirs), f"{where}: {len(ours)} values, not {len(theirs)}"
-    for number, (one, two) in enumerate(zip(ours, theirs)):
-        label = f"{where} {number}"
-        if not isinstance(two, torch.Tensor) or not isinstance(one, torch.Tensor):
-            if isinstance(two, (float, complex)):
-                torch.testing.assert_close(one, two, equal_nan=True)
-            else:
-                same = one == two or isinstance(two, torch.device)
-                assert same, f"{label}: {one}, not {two}"
-            continue
-        compare_kind(one, two, label)
-        assert one.is_conj() == two.is_conj(), f"{label}: the conjugate bit differs"
-        close = {"rtol": 1e-4, "atol": 1e-4, "equal_nan": True}
-        try:
-            torch.testing.assert_close(one.detach().cpu(), two.detach().cpu(), **close)
-        except AssertionError as problem:
-            raise AssertionError(f"{label}: {problem}") from None
-
-
-def compare_kind(one: torch.Tensor, two: torch.Tensor, label: str) -> None:
-    for attribute in ("layout", "dtype", "shape"):
-        ours, theirs = getattr(one, attribute), getattr(two, attribute)
-        assert ours == theirs, f"{label}: {attribute} {ours}, not {theirs}"
-
-
-def differs(actual: Any, expected: Any) -> bool:
-    try:
-        compare(actual, expected, "")
-    except AssertionError:
-        return True
-    return False
-
-
-def check_sample(op: Any, sample: Any, device: str, backward: bool) -> bool:
-    """Compares a sample; returns whether its results are random, and compares their kind then."""
-    expected, expected_grads = run_sample(op, sample, "cpu", 7, backward)
-    actual, grads = run_sample(op, sample, device, 7, backward)
-    if UNDEFINED.match(op.name):
-        for number, (one, two) in enumerate(zip(tensors_in(actual), tensors_in(expected))):
-            compare_kind(one, two, f"result {number}")
-        return True
-    if differs(run_sample(op, sample, "cpu", 8, False)[0], expected):
-        for number, (one, two) in enumerate(zip(tensors_in(actual), tensors_in(expected))):
-            compare_kind(one, two, f"result {number}")
-        again, _ = run_sample(op, sample, device, 7, False)
-        compare(again, actual, "the same seed: result")
-        return True
-    for one, two in zip(tensors_in(actual), tensors_in(expected)):
-        where = torch.device(device) if two.device.type == "cpu" else two.device
-        assert one.device.type == where.type, f"a result is on {one.device}"
-    compare(actual, expected, "result")
-    compare(grads, expected_grads, "gradient")
-    return False
-
-
-def works_on_cpu(op: Any, sample: Any, backward: bool) -> str:
-    """Empty where the CPU computes a sample; else what it says."""
-    try:
-        run_sample(op, sample, "cpu", 7, backward)
-    except Exception as problem:  # whatever the CPU says, the device need not do better
-        return f"{type(problem).__name__}: {problem}".partition("\n")[0]
-    return ""
-
-
-def check(op: Any, dtype: torch.dtype, device: str, wanted: int) -> Answer:
-    backward = dtype.is_floating_point and op.supports_autograd
-    if not op.supports_dtype(dtype, "cpu"):
-        return Answer(SKIPPED, "the CPU has no such dtype")
-    done, random, complaint = 0, False, ""
-    for sample in islice(op.sample_inputs("cpu", dtype, requires_grad=backward), wanted):
-        complaint = works_on_cpu(op, sample, backward)
-        if complaint:
-            continue
-        try:
-            random |= check_sample(op, sample, device, backward)
-        except Exception as problem:  # an answer as well: the report goes on
-            return Answer(FAILED, f"{type(problem).__name__}: {problem}".replace("\n", " "))
-        done += 1
-    if not done:
-        return Answer(SKIPPED, f"fails on the CPU: {complaint}" if complaint else "no samples")
-    return Answer(PASSED, random=random)
+Key = tuple[str, str]  # an operator and a dtype
 
 
 @dataclass
 class Child:
-    """A process that checks one operator."""
+    """A process that checks one operator with one dtype, kind by kind."""
 
-    key: tuple[str, str]
+    key: Key
     process: int
-    answers: int  # the end of a pipe
-    started: float
+    pipe: int
+    started: float = field(default_factory=time.monotonic)
+    text: bytearray = field(default_factory=bytearray)
+    problem: str = ""
+
+    def read(self) -> bool:
+        """Reads what is there; whether the process has closed its end."""
+        part = os.read(self.pipe, 1 << 16)
+        self.text += part
+        return not part
+
+    def finish(self) -> tuple[list[Answer], str]:
+        """Its answers, and how it ended if not well."""
+        if time.monotonic() - self.started > SECONDS:
+            os.kill(self.process, signal.SIGKILL)
+            self.problem = f"not done after {SECONDS} s"
+        os.close(self.pipe)
+        _, status = os.waitpid(self.process, 0)
+        if os.WIFSIGNALED(status):
+            name = signal.Signals(os.WTERMSIG(status)).name
+            self.problem = self.problem or f"killed by {name}"
+        elif os.WEXITSTATUS(status):
+            self.problem = f"exit status {os.WEXITSTATUS(status)}"
+        answers, rest = [], bytes(self.text)
+        while rest:
+            size = int.from_bytes(rest[:8], "little")
+            if len(rest) < 8 + size:
+                break
+            answers.append(Answer(*pickle.loads(rest[8 : 8 + size])))
+            rest = rest[8 + size :]
+        return answers, self.problem
 
 
-def start(op: Any, dtype: torch.dtype, device: str, samples: int) -> Child:
+def start(op: Any, dtype: torch.dtype, options: argparse.Namespace) -> Child:
     reader, writer = os.pipe()
-    key = (name_of(op), str(dtype).removeprefix("torch."))
     process = os.fork()
     if process:
         os.close(writer)
-        return Child(key, process, reader, time.monotonic())
+        return Child((name_of(op), str(dtype).removeprefix("torch.")), process, reader)
     os.close(reader)
     status = 1
     try:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
-        os.dup2(silence, 2)
-        warnings.simplefilter("ignore")
+        if not options.verbose:
+            os.dup2(silence, 2)
         torch.set_num_threads(1)
-        answer = check(op, dtype, device, samples)
-        with os.fdopen(writer, "wb") as pipe:
-            pickle.dump(answer, pipe)
+        for answer in check(op, dtype, options.device, options.samples, options.kinds):
+            text = pickle.dumps(tuple(answer))
+            os.write(writer, len(text).to_bytes(8, "little") + text)
         status = 0
     finally:
+        if status and options.verbose:
+            import traceback
+
+            traceback.print_exc()
         os._exit(status)
 
 
-def finish(child: Child) -> Answer:
-    """The answer of a child that has closed its pipe, or that has had its time."""
-    late = time.monotonic() - child.started > SECONDS
-    if late:
-        os.kill(child.process, signal.SIGKILL)
-    with os.fdopen(child.answers, "rb") as pipe:
-        text = pipe.read()
-    _, status = os.waitpid(child.process, 0)
-    if late:
-        return Answer(CRASHED, f"not done after {SECONDS} s")
-    if os.WIFSIGNALED(status):
-        return Answer(CRASHED, f"killed by {signal.Signals(os.WTERMSIG(status)).name}")
-    if os.WEXITSTATUS(status):
-        return Answer(CRASHED, f"exit status {os.WEXITSTATUS(status)}")
-    return pickle.loads(text)
+class Cause(NamedTuple):
+    """An entry of differences.toml: what differs, and why."""
+
+    cause: str
+    operators: list[str]  # patterns
+    aspects: list[str]
+    kinds: list[str]
+    dtypes: list[str]
+
+    def covers(self, key: Key, kind: str, aspect: str) -> bool:
+        return (
+            aspect in self.aspects
+            and (not self.kinds or kind in self.kinds)
+            and (not self.dtypes or key[1] in self.dtypes)
+            and self.names(key[0])
+        )
+
+    def names(self, operator: str) -> bool:
+        return any(fnmatch.fnmatchcase(operator, pattern) for pattern in self.operators)
 
 
-def run_all(tasks: list[tuple[Any, torch.dtype]], options: argparse.Namespace) -> dict:
-    """The answers by operator and dtype, in the order of the tasks."""
-    waiting, running, answers = list(reversed(tasks)), [], {}
+def read_causes(path: Path) -> list[Cause]:
+    entries = tomllib.loads(path.read_text()).get("difference", [])
+    return [
+        Cause(
+            one["cause"], one["operators"], one["aspects"], one.get("kinds", []),
+            one.get("dtypes", []),
+        )
+        for one in entries
+    ]  # fmt: skip
+
+
+def table(causes: list[Cause]) -> str:
+    """The causes as the table of docs/operators.md."""
+    lines = ["| operators | calls | what differs | why |", "|---|---|---|---|"]
+    for one in causes:
+        operators = ", ".join(f"`{name}`" for name in one.operators)
+        where = ", ".join(one.kinds) or "all"
+        where += f"; {', '.join(one.dtypes)}" if one.dtypes else ""
+        lines.append(f"| {operators} | {where} | {', '.join(one.aspects)} | {one.cause} |")
+    return "\n".join(lines)
+
+
+class Report:
+    """What came of all operators."""
+
+    def __init__(self, causes: list[Cause]) -> None:
+        self.causes = causes
+        self.used: set[int] = set()
+        self.counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.crashed = 0
+        self.wrong = 0
+
+    def add(self, key: Key, answers: list[Answer], problem: str) -> None:
+        name, dtype = key
+        if problem:
+            after = f" after {answers[-1].kind}" if answers else ""
+            print(f"crashed   {name} {dtype}{after}: {problem}")
+            self.crashed += 1
+            self.wrong += 1
+        for answer in answers:
+            counts = self.counts[dtype, answer.kind]
+            counts["calls"] += answer.calls
+            counts["passed"] += answer.passed
+            counts["operators"] += answer.calls > 0
+            counts["random"] += answer.calls > 0 and answer.random
+            unknown = [
+                (aspect, count, text)
+                for aspect, (count, text) in answer.differing.items()
+                if not self.known(key, answer.kind, aspect)
+            ]
+            for aspect, count, text in unknown:
+                print(f"differs   {name} {dtype} {answer.kind}, {aspect}, {count} times: {text}")
+            self.wrong += bool(unknown)
+            counts["failed"] += answer.calls - answer.passed if unknown else 0
+            counts["known"] += 0 if unknown else answer.calls - answer.passed
+
+    def known(self, key: Key, kind: str, aspect: str) -> bool:
+        found = [i for i, one in enumerate(self.causes) if one.covers(key, kind, aspect)]
+        self.used.update(found)
+        return bool(found)
+
+    def unneeded(self, names: set[str], dtypes: set[str]) -> list[Cause]:
+        """Those of which all calls were made, and none differs so."""
+        every = {name_of(op) for op in op_db}
+        return [
+            one
+            for number, one in enumerate(self.causes)
+            if number not in self.used
+            and set(one.dtypes or DTYPES) <= dtypes
+            and {name for name in every if one.names(name)} <= names
+        ]
+
+    def figures(self, dtypes: list[str], kinds: list[str]) -> str:
+        """Of each kind and dtype the calls, and how many of them differ for a known cause."""
+
+        def cell(dtype: str, kind: str) -> str:
+            counts = self.counts[dtype, kind]
+            return f"{counts['calls']}, {counts['known']}" if counts["calls"] else "-"
+
+        lines = [f"| calls | {' | '.join(dtypes)} |", "|---" * (len(dtypes) + 1) + "|"]
+        for kind in kinds:
+            cells = " | ".join(cell(dtype, kind) for dtype in dtypes)
+            lines.append(f"| {kind} | {cells} |")
+        return "\n".join(lines)
+
+    def totals(self, dtypes: list[str], kinds: list[str]) -> None:
+        for dtype in dtypes:
+            for kind in kinds:
+                counts = self.counts[dtype, kind]
+                if counts["calls"]:
+                    print(
+                        f"{dtype} {kind}: {counts['calls']} calls of {counts['operators']} "
+                        f"operators ({counts['random']} random): {counts['passed']} passed, "
+                        f"{counts['known']} differ for a known cause, {counts['failed']} failed"
+                    )
+        print(f"{self.crashed} crashed")
+
+
+def run_all(
+    tasks: list[tuple[Any, torch.dtype]], options: argparse.Namespace
+) -> Iterator[tuple[Key, list[Answer], str]]:
+    waiting, running = list(reversed(tasks)), []
     while waiting or running:
         while waiting and len(running) < options.jobs:
-            running.append(start(*waiting.pop(), options.device, options.samples))
-        ready, _, _ = select.select([child.answers for child in running], [], [], 1)
+            running.append(start(*waiting.pop(), options))
+        ready, _, _ = select.select([child.pipe for child in running], [], [], 1)
         for child in list(running):
-            if child.answers in ready or time.monotonic() - child.started > SECONDS:
-                answers[child.key] = finish(child)
+            ended = child.pipe in ready and child.read()
+            if ended or time.monotonic() - child.started > SECONDS:
                 running.remove(child)
-    return answers
-
-
-def read_expected(path: Path, keys: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """What cannot pass, with the cause, among the operators that are run."""
-    entries = json.loads(path.read_text())
-    causes = {
-        (entry["operator"], dtype): entry["cause"] for entry in entries for dtype in entry["dtypes"]
-    }
-    return {key: cause for key, cause in causes.items() if key in keys}
+                yield child.key, *child.finish()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="PyTorch's operator samples, device against CPU")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="operators, as `fft.*`")
     parser.add_argument("--device", default="foo", help="default: foo")
-    parser.add_argument("--samples", type=int, default=2, help="for each operator; default: 2")
+    parser.add_argument(
+        "--samples", type=int, default=2, help="for each operator, 0 for all; default: 2"
+    )
     parser.add_argument("--dtypes", default="float32,int64", help="default: float32,int64")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
-    parser.add_argument("--expected", type=Path, default=EXPECTED, help="what cannot pass")
+    parser.add_argument("--expected", type=Path, default=EXPECTED, help="what differs, and why")
+    parser.add_argument("--figures", action="store_true", help="prints a table of totals besides")
+    parser.add_argument("--table", action="store_true", help="prints what differs, and why, only")
+    parser.add_argument("--verbose", action="store_true", help="shows what processes write")
     options = parser.parse_args()
-    dtypes = [getattr(torch, name) for name in options.dtypes.split(",")]
+    if options.table:
+        print(table(read_causes(options.expected)))
+        return 0
+    options.device = str(torch.device(options.device, 0))
+    options.kinds = options.kinds.split(",")
+    if not set(options.kinds) <= set(KINDS):
+        parser.error(f"the kinds are {', '.join(KINDS)}")
+    dtypes = options.dtypes.split(",")
     tasks = [
-        (op, dtype)
+        (op, getattr(torch, dtype))
         for op in op_db
         for dtype in dtypes
+        if op.supports_dtype(getattr(torch, dtype), "cpu")
         if not options.patterns
         or any(fnmatch.fnmatch(name_of(op), pattern) for pattern in options.patterns)
     ]
-    answers = run_all(tasks, options)
-    expected = read_expected(options.expected, set(answers))
-    wrong = 0
-    for (name, dtype), answer in sorted(answers.items()):
-        cause = expected.get((name, dtype))
-        bad = answer.status in (FAILED, CRASHED)
-        if bad and cause is not None:
-            print(f"expected  {name} {dtype}: {cause}")
-        elif bad or answer.status == SKIPPED:
-            print(f"{answer.status:<9} {name} {dtype}: {answer.reason[:400]}")
-        elif cause is not None:
-            print(f"failed    {name} {dtype}: passes, but {options.expected.name} says it cannot")
-        elif answer.random:
-            print(f"random    {name} {dtype}: compared by shape, dtype and seed")
-        wrong += bad == (cause is None) and (bad or cause is not None)
-    for dtype in options.dtypes.split(","):
-        of_dtype = {key: one for key, one in answers.items() if key[1] == dtype}
-        counts = Counter(one.status for one in of_dtype.values())
-        random = sum(one.random for one in of_dtype.values())
-        known = sum(key in expected for key in of_dtype)
-        print(
-            f"{dtype}: {counts[PASSED]} passed ({random} random), {counts[FAILED]} failed, "
-            f"{counts[CRASHED]} crashed, {counts[SKIPPED]} skipped, {known} expected to fail; "
-            f"{len(of_dtype)} operators"
-        )
-    return 1 if wrong or not answers else 0
+    names = {name_of(op) for op, _ in tasks}
+    report = Report(read_causes(options.expected))
+    for key, answers, problem in run_all(tasks, options):
+        report.add(key, answers, problem)
+    report.totals(dtypes, options.kinds)
+    if options.figures:
+        print(report.figures(dtypes, options.kinds))
+    everything = not options.samples and set(options.kinds) == set(KINDS)
+    for one in report.unneeded(names, set(dtypes)) if everything else []:
+        print(f"unneeded  {options.expected.name}: {one.cause}: {', '.join(one.operators)}")
+        report.wrong += 1
+    return 1 if report.wrong or not tasks else 0
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("run_op_db.py")
+PAGE = SCRIPT.parents[2] / "docs" / "operators.md"
 COUNTS = re.compile(
-    r"(\w+): (\d+) passed \((\d+) random\), (\d+) failed, (\d+) crashed, (\d+) skipped"
+    r"(\w+) (\w+): (\d+) calls of (\d+) operators \(\d+ random\): (\d+) passed, "
+    r"(\d+) differ for a known cause, (\d+) failed"
 )
-
-
 DEVICE_TESTS = SCRIPT.parents[1] / "device"
 
 
@@ -22,18 +22,17 @@ def run(python: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
     return subprocess.run([python, SCRIPT, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_every_operator_that_the_cpu_computes_passes(
-    backend: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = run(backend)
+def test_operators_are_as_on_the_cpu(backend: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = run(backend, "--dtypes", "float32,int64,complex64")
     found = list(COUNTS.finditer(done.stdout))
     with capsys.disabled():
         print("\n" + "\n".join(match[0] for match in found))
-    wrong = [line for line in done.stdout.splitlines() if line.startswith(("failed", "crashed"))]
+    wrong = [line for line in done.stdout.splitlines() if line.startswith(("differs", "crashed"))]
     assert done.returncode == 0, "\n".join(wrong) + done.stderr[-2000:]
-    passed = {match[1]: int(match[2]) for match in found}
-    assert passed["float32"] > 600
-    assert passed["int64"] > 400
+    operators = {(match[1], match[2]): int(match[4]) for match in found}
+    assert operators["float32", "forward"] > 600
+    assert operators["int64", "forward"] > 400
+    assert operators["complex64", "backward"] > 300
 
 
 def test_the_fallback_of_each_kind_of_runtime(backend: Path) -> None:
@@ -51,15 +50,74 @@ def test_the_fallback_of_each_kind_of_runtime(backend: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_an_operator_that_is_expected_to_fail_and_passes_is_an_error(
-    backend: Path, tmp_path: Path
-) -> None:
-    expected = tmp_path / "expected.json"
-    expected.write_text('[{"operator": "atan", "dtypes": ["float32"], "cause": "none"}]')
-    done = run(backend, "--expected", expected, "atan")
+DIFFERENT = """
+import sys
+sys.argv[0] = {script!r}
+sys.path.insert(0, {folder!r})
+import torch
+import run_op_db
+
+def differ(kind):
+    op = next(one for one in run_op_db.op_db if one.name == "sin")
+    original = op.op
+
+    def changed(x, **options):
+        if x.device.type == "cpu":
+            return original(x, **options)
+        return {change}
+
+    op.op = changed
+    return run_op_db.main()
+
+sys.exit(differ(None))
+"""
+
+
+@pytest.mark.parametrize(
+    "change, aspect",
+    [
+        ("original(x, **options) + 1", "value"),
+        ("original(x, **options).double()", "dtype"),
+        ("original(x, **options)[..., None].squeeze(-1).t()", "stride"),
+        ("original(x, **options).reshape(-1)", "shape"),
+        ("original(x, **options).cpu()", "device"),
+        ("original(x, **options).detach()", "gradient needed"),
+        ("torch._neg_view(-original(x, **options))", "negative bit"),
+        ("(original(x, **options), x.data.add_(1))[0]", "value"),
+        ("x.data.copy_(original(x, **options))", "aliases"),
+        ("original(x, **options).add_(0, alpha=__import__('warnings').warn('w') or 1)", "warnings"),
+        ("[][0]", "error"),
+        ("__import__('os').kill(__import__('os').getpid(), 9)", "crashed"),
+    ],
+)
+def test_each_kind_of_difference_is_found(backend: Path, change: str, aspect: str) -> None:
+    program = DIFFERENT.format(script=str(SCRIPT), folder=str(SCRIPT.parent), change=change)
+    done = subprocess.run(
+        [backend, "-c", program, "--dtypes", "float32", "--kinds", "forward,negative,out", "sin"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    line = "crashed   sin float32" if aspect == "crashed" else f", {aspect}, "
+    assert line in done.stdout
+
+
+def test_an_entry_that_nothing_needs_is_an_error(backend: Path, tmp_path: Path) -> None:
+    expected = tmp_path / "differences.toml"
+    expected.write_text(
+        '[[difference]]\ncause = "none"\noperators = ["atan"]\naspects = ["value"]\n'
+    )
+    done = run(backend, "--expected", expected, "--samples", "0", "atan")
     assert done.returncode == 1
-    assert "atan float32: passes, but expected.json says it cannot" in done.stdout
+    assert "unneeded  differences.toml: none: atan" in done.stdout
 
 
 def test_a_pattern_that_names_nothing_is_an_error(backend: Path) -> None:
     assert run(backend, "no_such_operator").returncode == 1
+
+
+def test_the_page_has_the_table(backend: Path) -> None:
+    table = run(backend, "--table").stdout
+    assert table.count("\n") > 5
+    assert table in PAGE.read_text()
