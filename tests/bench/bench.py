@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from fallback import bench_fallback
 from memory import bench_allocator, bench_copies
 from overhead import bench_operators
 from scale import bench_scale
@@ -181,50 +182,6 @@ def bench_import(work: Path) -> None:
     )
 
 
-ELEMENTWISE = """
-import statistics, time, torch
-x, y = (torch.ones(16 << 20).to("foo") for _ in range(2))
-for run in (lambda: torch.atan(x), lambda: x.add_(y)):
-    times = []
-    for turn in range(8):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    print(statistics.median(times[1:]))
-"""
-
-
-def bench_fallback(work: Path) -> None:
-    """An operator without a kernel on 64 MB of float32, with copies to the host and without."""
-    tools = os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"]
-    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
-    pythons = {}
-    for mode in ("copying", "host_accessible"):
-        folder = work / mode
-        pythons[mode] = environment(folder / "environment", base, tools)
-        run([os.environ["BACKENDGEN"], "new", folder / "foo"])
-        if mode == "host_accessible":
-            header = folder / "foo" / "csrc" / "simulator.h"
-            header.write_text(header.read_text().replace("kUnified = false", "kUnified = true"))
-        install = ["-m", "pip", "install", "-q", "--no-build-isolation", "--no-index", "."]
-        run([pythons[mode], *install], cwd=folder / "foo")
-    taken: dict[str, list[list[float]]] = {mode: [] for mode in pythons}
-    for _ in range(RUNS):
-        for mode, python in pythons.items():
-            lines = run([python, "-c", ELEMENTWISE], cwd=work).split()
-            taken[mode].append([float(line) for line in lines])
-    rows = []
-    for index, name in enumerate(("torch.atan(x)", "x.add_(y)")):
-        copying, shared = (
-            statistics.median(figures[index] for figures in taken[mode]) for mode in pythons
-        )
-        remark = f"median of {RUNS}, in turns"
-        rows.append((f"{name}, copying", milliseconds(copying), remark))
-        rows.append((f"{name}, host_accessible", milliseconds(shared), remark))
-        rows.append((f"{name}, ratio", f"{copying / shared:.1f} x", ""))
-    table("Fallback to the CPU, 64 MB of float32", rows)
-
-
 def bench_endurance(work: Path, steps: int) -> None:
     """Many steps, which take long; only when it is asked for."""
     script = Path(__file__).with_name("endurance.py")
@@ -238,7 +195,7 @@ def main() -> None:
         "generate": bench_generate,
         "install": bench_install,
         "import": bench_import,
-        "fallback": bench_fallback,
+        "fallback": lambda work: bench_fallback(work, table, environment),
         "scale": bench_scale,
         "operators": lambda work: bench_operators(work, table),
         "allocator": lambda work: bench_allocator(work, table),
