@@ -82,15 +82,75 @@ def test_lightning_s_mixed_precision(fit, name, module):
     assert model.losses[-1] < model.losses[0]
 
 
-def test_lightning_without_the_strategy_says_what_to_pass(fit, name):
-    with pytest.raises(ValueError, match=f'pass strategy="{name}" besides accelerator="{name}"'):
-        fit(accelerator=name)
+@pytest.mark.parametrize("arguments", [{"accelerator": "NAME"}, {"accelerator": "auto"}, {}])
+def test_lightning_needs_no_strategy_and_no_name(fit, name, arguments):
+    arguments = {key: value.replace("NAME", name) for key, value in arguments.items()}
+    model, trainer = fit(**arguments)
+    assert model.seen == {(f"{name}:0", f"{name}:0", torch.float32)}
+    assert trainer.accelerator.name() == name
 
 
+def test_lightning_with_a_strategy_for_the_cpu_says_what_to_pass(fit, lightning, name):
+    strategy = lightning.strategies.SingleDeviceStrategy("cpu")
+    with pytest.raises(ValueError, match=f'leave it out, or pass strategy="{name}"'):
+        fit(accelerator=name, strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"devices": 2, "strategy": "ddp_notebook"},
+        {"num_nodes": 2, "strategy": "ddp"},
+        {"strategy": "ddp"},
+        {"strategy": "CPU"},
+        {"devices": 3},
+    ],
+)
+def test_lightning_stays_on_the_cpu_with_what_only_works_there(lightning, name, arguments):
+    if arguments.get("strategy") == "CPU":
+        strategy = lightning.strategies.SingleDeviceStrategy(torch.device("cpu"))
+        arguments = {"strategy": strategy}
+    trainer = lightning.Trainer(logger=False, **arguments)
+    assert trainer.accelerator.name() == "cpu"
+    assert trainer.strategy.root_device.type == "cpu"
+
+
+@pytest.mark.parametrize("devices", ["auto", 1, "1", [0], "0,"])
+def test_lightning_takes_one_device_by_default(lightning, name, devices):
+    trainer = lightning.Trainer(logger=False, devices=devices)
+    assert trainer.accelerator.name() == name
+    assert str(trainer.strategy.root_device) == f"{name}:0"
+
+
+@pytest.mark.needs("devices")
+def test_lightning_on_several_devices_says_what_is_missing(fit, name):
+    with pytest.raises(ValueError, match=f"2 devices needs a process group for {name}"):
+        fit(accelerator=name, devices=2)
+
+
+@pytest.mark.needs("autocast")
+@pytest.mark.parametrize("accelerator", ["NAME", "auto"])
+@pytest.mark.parametrize("launch", [False, True])
+def test_lightning_s_fabric_in_mixed_precision(lightning, name, module, accelerator, launch):
+    dtype = module.get_amp_supported_dtype()[0]
+    precision = {torch.float16: "16-mixed", torch.bfloat16: "bf16-mixed"}[dtype]
+    accelerator = accelerator.replace("NAME", name)
+    fabrics = pytest.importorskip("lightning.fabric")
+    fabric = fabrics.Fabric(accelerator=accelerator, precision=precision)
+    if launch:
+        fabric.launch()
+    x = torch.ones(2, 4, device=fabric.device)
+    with fabric.autocast():
+        assert nn.functional.linear(x, x).dtype == dtype
+    assert str(fabric.device) == f"{name}:0"
+
+
+@pytest.mark.parametrize("strategy", ["NAME", "auto"])
 @pytest.mark.parametrize("together", [False, True])
-def test_lightning_s_fabric(lightning, name, recwarn, together):
+def test_lightning_s_fabric(lightning, name, recwarn, together, strategy):
     """An optimizer that is made before the model moves, and one that is made after."""
-    fabric = pytest.importorskip("lightning.fabric").Fabric(accelerator=name, strategy=name)
+    fabrics = pytest.importorskip("lightning.fabric")
+    fabric = fabrics.Fabric(accelerator=name, strategy=strategy.replace("NAME", name))
     fabric.launch()
     model = nn.Linear(4, 1)
     if together:
@@ -162,8 +222,8 @@ def test_import_torch_imports_neither(name):
         import sys, torch
         torch.ones(1, device="{name}")
         print([one for one in sys.modules if one.partition(".")[0] in
-              ("accelerate", "lightning", "lightning_fabric", "pytorch_lightning")])
-        print([one for one in sys.modules if one.endswith("._frameworks")])
+              ("accelerate", "lightning", "lightning_fabric", "pytorch_lightning", "transformers")])
+        print([one for one in sys.modules if one.endswith(("._lightning", "._hugging_face"))])
     """
     assert run_fresh(code) == ["[]", "[]"]
 

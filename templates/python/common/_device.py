@@ -131,6 +131,7 @@ def _lazy_init() -> None:
             _postponed.clear()
             importlib.import_module("{{module}}._autograd").install()
             importlib.import_module("{{module}}._dlpack").install()
+            importlib.import_module("{{module}}._sharing").install()
             _initialized = True
 
 

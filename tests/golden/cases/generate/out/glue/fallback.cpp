@@ -3,6 +3,7 @@
 #include "runtime.h"
 
 #include <backendkit/autocast.h>
+#include <backendkit/composites.h>
 #include <backendkit/fall_back.h>
 #include <backendkit/fallback.h>
 #include <backendkit/library.h>
@@ -76,6 +77,7 @@ BACKENDKIT_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
 
 BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
   HostOperators::register_all<&Fallbacks::cpu>(library);
+  backendkit::register_composites<&Fallbacks::cpu>(library);
   backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
 }
 

@@ -281,10 +281,26 @@ def _promise() -> None:
     when_imported("torch._dynamo.device_interface", _later("_dynamo", "add_interface"))
     when_imported("torch._dynamo", _later("_dynamo", "teach"))
     when_imported("torch._inductor.codegen.common", _later("_dynamo", "refuse_code"))
-    when_imported("accelerate.state", _later("_frameworks", "add_default_device"))
     for lightning in "lightning.fabric lightning.pytorch lightning_fabric pytorch_lightning".split():
-        when_imported(f"{lightning}.accelerators", _later("_frameworks", "add_accelerator"))
-        when_imported(f"{lightning}.strategies", _later("_frameworks", "add_strategy"))
+        when_imported(f"{lightning}.accelerators", _later("_lightning", "add_accelerator"))
+        when_imported(f"{lightning}.strategies", _later("_lightning", "add_strategy"))
+        for connector in ("connector", "trainer.connectors.accelerator_connector"):
+            when_imported(f"{lightning}.{connector}", _later("_lightning", "choose"))
+    for module, function in (
+        ("accelerate.state", "add_default_device"),
+        ("accelerate.utils.modeling", "add_memory"),
+        ("accelerate.utils.modeling", "add_scaler"),
+        ("accelerate.accelerator", "allow_half"),
+        ("transformers.utils.import_utils", "add_bfloat16"),
+        ("transformers.training_args", "add_training_device"),
+        ("transformers.pipelines.base", "add_pipeline_device"),
+        ("sentence_transformers.util", "add_name"),
+        ("sentence_transformers.util.environment", "add_name"),
+        ("safetensors", "add_location"),
+    ):
+        when_imported(module, _later("_hugging_face", function))
+    when_imported("torchvision", _later("_torchvision", "add_autocast"))
+    when_imported("torch.multiprocessing.reductions", _later("_sharing", "share"))
 
 
 class _End:

@@ -131,6 +131,7 @@ def _lazy_init() -> None:
             _postponed.clear()
             importlib.import_module("torch_kite._autograd").install()
             importlib.import_module("torch_kite._dlpack").install()
+            importlib.import_module("torch_kite._sharing").install()
             _initialized = True
 
 

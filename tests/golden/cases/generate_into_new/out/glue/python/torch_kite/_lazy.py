@@ -38,10 +38,15 @@ def when_imported(name: str, call: _Call) -> None:
 def _call(call: _Call, module: types.ModuleType) -> None:
     try:
         call(module)
-    # Whatever is wrong with this package, or new in the other one, the import must go on.
+    # Whatever is wrong with this package, or new in the other one, the import must go on: also
+    # where a filter makes warnings exceptions.
     except Exception as error:
         text = f"torch_kite could not set itself up for {module.__name__}: "
-        warnings.warn(f"{text}{type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+        text += f"{type(error).__name__}: {error}"
+        try:
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        except RuntimeWarning:
+            print(f"torch_kite: warning: {text}", file=sys.stderr)
 
 
 def _finish(module: types.ModuleType) -> None:

@@ -131,6 +131,7 @@ def _lazy_init() -> None:
             _postponed.clear()
             importlib.import_module("kite_frameworks.torch._autograd").install()
             importlib.import_module("kite_frameworks.torch._dlpack").install()
+            importlib.import_module("kite_frameworks.torch._sharing").install()
             _initialized = True
 
 

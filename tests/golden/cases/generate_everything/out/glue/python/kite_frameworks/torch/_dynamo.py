@@ -7,7 +7,9 @@ Imported by Dynamo's own import, not by `import torch`; see `_loader.py`. What a
 lacks is left out: Dynamo then breaks the graph there, and the result is the same.
 """
 
+import functools
 import importlib
+import importlib.metadata
 import types
 from typing import Any, Callable, Optional
 
@@ -138,9 +140,41 @@ def _fold(dynamo: types.ModuleType) -> None:
 
 
 def refuse_code(module: types.ModuleType) -> None:
-    """Has Inductor say that the device is not supported, where it would raise a KeyError.
-
-    A code generator that is registered for the device replaces this.
+    """Has Inductor say which backends of torch.compile work, as long as it has no code generator
+    for the device, where it would raise an AssertionError, or a KeyError of the name.
     """
     if _release.asks_for_overrides(module) and _NAME not in module.device_op_overrides_dict:
         module.register_device_op_overrides(_NAME, module.DeviceOpOverrides())
+
+    def refusing(name: str) -> None:
+        function: Callable[..., Any] = vars(module)[name]
+
+        @functools.wraps(function)
+        def checked(device: str, *arguments: Any, **options: Any) -> Any:
+            if device == _NAME and _NAME not in module.device_codegens:
+                names = ", ".join(f'"{one}"' for one in ("aot_eager", *_backends()))
+                raise RuntimeError(
+                    "Inductor, which torch.compile takes by default, has no code generator for "
+                    f"{_NAME}. Pass torch.compile a backend that works on it: {names}"
+                )
+            return function(device, *arguments, **options)
+
+        vars(module)[name] = checked
+
+    refusing("get_wrapper_codegen_for_device")
+    refusing("get_device_op_overrides")
+
+
+def _backends() -> list[str]:
+    """The backends of torch.compile that come with this package."""
+    vendor = "kite_frameworks"
+    entries = importlib.metadata.entry_points(group="torch_dynamo_backends")
+    named = {one.name for one in entries if one.value.partition(":")[0].split(".")[0] == vendor}
+    registry = importlib.import_module("torch._dynamo.backends.registry")
+    functions: dict[str, Any] = getattr(registry, "_COMPILER_FNS", {})
+    made = {
+        name
+        for name, one in functions.items()
+        if getattr(one, "__module__", "").split(".")[0] == vendor
+    }
+    return sorted(named | made)
