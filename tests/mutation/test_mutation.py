@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from faults import FAULTS, Fault
+from fault import Fault
+from faults import FAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "faults"))
@@ -69,7 +70,7 @@ def plant(folder: Path, head: str) -> None:
             texts[path] = path.read_text(encoding="utf-8")
         count = texts[path].count(fault.right)
         assert count == 1, (
-            f"`{fault.name}` of tests/mutation/faults.py: {fault.file} has its right text "
+            f"`{fault.name}` of tests/mutation: {fault.file} has its right text "
             f"{count} times, expected once; the source changed, so change the fault:\n{fault.right}"
         )
         texts[path] = texts[path].replace(fault.right, with_fault(fault, number))
