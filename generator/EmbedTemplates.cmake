@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # backendkit_embed_templates(<target> <folder>)
-#   Adds every file below <folder> to <target> as data, found by `find_template` of template.h under
+#   Adds every file below <folder> to <target> as data, found by `find_template` of base/templates.h under
 #   its path below <folder>. Made again when a template is added, removed or changed.
 # With -P: writes OUTPUT from the files below FOLDER.
 
@@ -8,7 +8,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   file(GLOB_RECURSE names LIST_DIRECTORIES OFF RELATIVE ${FOLDER} ${FOLDER}/*)
   list(FILTER names EXCLUDE REGEX "__pycache__|\\.swp$|~$")
   list(SORT names)
-  set(text "// Made by generator/EmbedTemplates.cmake from templates/.\n#include \"template.h\"\n\n")
+  set(text "// Made by generator/EmbedTemplates.cmake from templates/.\n#include \"base/templates.h\"\n\n")
   string(APPEND text "namespace backendgen {\n\nstd::span<const TemplateFile> templates() {\n")
   string(APPEND text "  static constexpr TemplateFile kAll[] = {\n")
   foreach(name IN LISTS names)

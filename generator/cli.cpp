@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "command_line.h"
+#include "base/command_line.h"
 #include "commands/check.h"
 #include "commands/ci.h"
 #include "commands/generate.h"
@@ -13,7 +13,7 @@
 #include "commands/ops.h"
 #include "commands/schema.h"
 #include "commands/wheel.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 namespace backendgen {
 

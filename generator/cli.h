@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "context.h"
+#include "base/context.h"
 
 namespace backendgen {
 

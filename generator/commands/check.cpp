@@ -3,14 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "autocast.h"
-#include "catalog.h"
-#include "check_header.h"
-#include "check_operators.h"
-#include "describe_json.h"
-#include "load.h"
-#include "read_description.h"
-#include "torch_option.h"
+#include "description/describe_json.h"
+#include "description/load.h"
+#include "glue/analyze.h"
 
 namespace backendgen {
 namespace {
@@ -40,32 +35,18 @@ int run_check(const CheckOptions& options, Context& context) {
   }
   const auto opened = open_description(options.description, context);
   if (!opened) return kNo;
-  const Source& source = opened->source;
-  Diagnostics problems;
-  // Kernels are judged even when the rest has errors, so that one run shows all of them.
-  const Description description = read_partial_description(source, problems);
-  std::optional<TorchInstall> torch;
-  const bool needs_torch =
-      !description.kernels.empty() || !description.amp_lists.empty() || !options.torch.empty();
-  if (needs_torch) torch = choose_torch(options.torch, context, problems);
-  if (torch) {
-    warn_if_newer(*torch, problems);
-    if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
-    if (const auto catalog = read_catalog_for(description, *torch, context.disk, problems)) {
-      check_operators(description, *catalog, *torch, problems);
-      check_autocast(description, *catalog, *torch, problems);
-    }
-  }
-  if (!problems.has_errors()) {
-    warn_if_no_header(description, opened->folder, context.disk, problems);
-  }
-  context.console.report(problems, source);
-  if (problems.has_errors()) return kNo;
+  AnalyzeOptions how;
+  how.torch = options.torch;
+  how.needs_torch = false;
+  const Analysis analysis = analyze(*opened, how, context);
+  context.console.report(analysis.problems, opened->source);
+  if (analysis.problems.has_errors()) return kNo;
   if (json) {
-    context.console.data(describe_json(description, torch));
+    context.console.data(describe_json(analysis.description, analysis.torch));
     return kDone;
   }
-  context.console.status("Checked", fmt::format("{}: {}", source.path(), summary(description)));
+  context.console.status("Checked", fmt::format("{}: {}", opened->source.path(),
+                                                summary(analysis.description)));
   return kDone;
 }
 

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "load.h"
-#include "project.h"
-#include "suggest.h"
-#include "torch_install.h"
+#include "description/load.h"
+#include "glue/project.h"
+#include "base/suggest.h"
+#include "torch/install.h"
 
 namespace backendgen {
 

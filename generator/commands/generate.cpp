@@ -2,19 +2,13 @@
 #include "commands/generate.h"
 
 #include <algorithm>
-#include <functional>
-#include <future>
 
 #include <fmt/format.h>
 
-#include "autocast.h"
-#include "catalog.h"
-#include "check_header.h"
-#include "load.h"
-#include "read_description.h"
-#include "text_diff.h"
-#include "torch_option.h"
-#include "writer.h"
+#include "description/load.h"
+#include "glue/analyze.h"
+#include "base/text_diff.h"
+#include "glue/writer.h"
 
 namespace backendgen {
 
@@ -25,42 +19,13 @@ namespace {
 /// The plan of the glue; reports every problem of the description and of PyTorch together.
 std::optional<Plan> make_plan(const OpenedDescription& opened, const GenerateOptions& options,
                               Context& context) {
-  // A description as long as this names most operators: all are read while it is read itself.
-  constexpr std::size_t kLong = 1 << 16;
-  Diagnostics problems;
-  Diagnostics of_torch;
-  const auto torch = choose_torch(options.torch, context, of_torch);
-  std::future<std::optional<Catalog>> ahead;
-  if (torch && opened.source.text().size() > kLong) {
-    ahead = std::async(std::launch::async, read_catalog_ahead, *torch, std::cref(context.disk));
-  }
-  const Description& description = context.keep(read_partial_description(opened.source, problems));
-  problems.add(of_torch);
-  std::optional<Plan> plan;
-  if (torch) {
-    if (!options.list) warn_if_newer(*torch, problems);  // CMake lists, then generates
-    if (!description.torch_requires.value.empty()) check_release(description, *torch, problems);
-    GlueModel model;
-    const bool autocasts = !description.amp_dtypes.empty() || !description.amp_lists.empty();
-    if (!description.kernels.empty() || autocasts) {
-      const auto& catalog = context.keep(read_catalog_for(
-          description, *torch, context.disk, problems, ahead.valid() ? ahead.get() : std::nullopt));
-      if (catalog) {
-        auto kernels = model_kernels(description, *catalog, *torch, problems);
-        if (kernels) model.kernels = std::move(*kernels);
-        check_autocast(description, *catalog, *torch, problems);
-        model.autocast = model_autocast(description, *catalog, torch->version);
-      }
-    }
-    if (!problems.has_errors()) {
-      plan = plan_glue(description, *torch, context.keep(std::move(model)));
-    }
-  }
-  if (plan && !options.list) {
-    warn_if_no_header(description, opened.folder, context.disk, problems);
-  }
-  context.console.report(problems, opened.source);
-  return plan;
+  AnalyzeOptions how;
+  how.torch = options.torch;
+  how.warns = !options.list;  // CMake lists, then generates
+  const Analysis analysis = analyze(opened, how, context);
+  context.console.report(analysis.problems, opened.source);
+  if (analysis.problems.has_errors()) return std::nullopt;
+  return plan_glue(analysis.description, *analysis.torch, analysis.model);
 }
 
 int list(const Plan& plan, const std::string& out, Context& context) {

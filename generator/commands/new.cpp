@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "project.h"
-#include "suggest.h"
-#include "validate.h"
-#include "writer.h"
+#include "glue/project.h"
+#include "base/suggest.h"
+#include "description/validate.h"
+#include "glue/writer.h"
 
 namespace backendgen {
 

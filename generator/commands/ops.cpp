@@ -8,15 +8,15 @@
 
 #include <fmt/format.h>
 
-#include "check_operators.h"
-#include "kernel_stub.h"
-#include "load.h"
-#include "operator_changes.h"
-#include "operator_listing.h"
-#include "operator_page.h"
-#include "operator_search.h"
-#include "torch_option.h"
-#include "torch_search.h"
+#include "glue/check_operators.h"
+#include "glue/kernel_stub.h"
+#include "description/load.h"
+#include "ops/changes.h"
+#include "ops/listing.h"
+#include "ops/page.h"
+#include "ops/search.h"
+#include "glue/torch_option.h"
+#include "torch/search.h"
 
 namespace backendgen {
 namespace {
@@ -87,7 +87,7 @@ std::optional<Subject> open_subject(const OpsOptions& options, Context& context)
     return std::nullopt;
   }
   Diagnostics problems;
-  auto torch = choose_torch(options.torch, context, problems);
+  auto torch = choose_torch(options.torch, "", context, problems);
   std::optional<Catalog> catalog;
   if (torch) catalog = read_catalog(*torch, context.disk, problems);
   if (!report(problems, nullptr, context)) return std::nullopt;

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/schema.h"
 
-#include "template.h"
+#include "base/templates.h"
 
 namespace backendgen {
 
 int run_schema(Context& context) {
-  constexpr std::string_view kPath = "schema/backend.schema.json";
-  for (const TemplateFile& file : templates()) {
-    if (file.path != kPath) continue;
-    context.console.data(file.text);
-    return kDone;
-  }
-  throw InternalError("no template " + std::string(kPath));
+  context.console.data(find_template("schema/backend.schema.json").text);
+  return kDone;
 }
 
 }  // namespace backendgen

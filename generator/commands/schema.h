@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "context.h"
+#include "base/context.h"
 
 namespace backendgen {
 

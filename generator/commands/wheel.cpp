@@ -6,12 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "autocast.h"
-#include "catalog.h"
-#include "check_operators.h"
-#include "load.h"
-#include "template.h"
-#include "torch_option.h"
+#include "description/load.h"
+#include "glue/analyze.h"
+#include "base/templates.h"
+#include "glue/torch_option.h"
 
 namespace backendgen {
 
@@ -93,16 +91,13 @@ fs::path wheel_in(const fs::path& folder, const Disk& disk) {
 }
 
 /// Runs templates/tools/verify_wheel.py, whose lines are "KIND<tab>TEXT", and shows what it says.
-int verify(const std::string& python, const fs::path& wheel, const Loaded& loaded,
-           const TorchInstall& torch, bool smoke, Context& context) {
-  std::string script;
-  for (const TemplateFile& file : templates()) {
-    if (file.path == "tools/verify_wheel.py") script = std::string(file.text);
-  }
-  const Description& description = loaded.description;
+int verify(const std::string& python, const fs::path& wheel, const fs::path& project,
+           const Analysis& analysis, bool smoke, Context& context) {
+  const std::string script(find_template("tools/verify_wheel.py").text);
+  const Description& description = analysis.description;
   const Outcome outcome = context.process.run(
       {{python, "-c", script, wheel.string(), description.name.value, description.package.value,
-        torch.version.minor_text(), loaded.folder.string(), smoke ? "smoke" : "no-smoke"},
+        analysis.torch->version.minor_text(), project.string(), smoke ? "smoke" : "no-smoke"},
        wheel.parent_path(),
        {},
        {}});
@@ -155,26 +150,18 @@ std::string size_of(std::size_t bytes) {
 
 int run_wheel(const WheelOptions& options, Context& context) {
   const auto started = std::chrono::steady_clock::now();
-  const auto loaded = load(options.description, context);
-  if (!loaded) return kNo;
-  const Description& description = loaded->description;
+  const auto opened = open_description(options.description, context);
+  if (!opened) return kNo;
   const std::string python = options.python.empty() ? default_python(context) : options.python;
+  AnalyzeOptions how;
+  how.python = python;
+  const Analysis analysis = analyze(*opened, how, context);
+  context.console.report(analysis.problems, opened->source);
+  if (analysis.problems.has_errors()) return kNo;
+  context.console.status("Checked", opened->source.path());
+  const Description& description = analysis.description;
 
-  Diagnostics problems;
-  const auto torch = find_torch(python, context.disk, context.process, problems);
-  if (torch) {
-    check_release(description, *torch, problems);
-    const auto catalog = read_catalog_for(description, *torch, context.disk, problems);
-    if (catalog) {
-      check_operators(description, *catalog, *torch, problems);
-      check_autocast(description, *catalog, *torch, problems);
-    }
-  }
-  context.console.report(problems, loaded->source);
-  if (problems.has_errors()) return kNo;
-  context.console.status("Checked", loaded->source.path());
-
-  const fs::path project = loaded->folder;
+  const fs::path project = opened->folder;
   if (context.disk.look(project / "setup.py") != Entry::kFile) {
     return refuse(
         context, fmt::format("{} has no setup.py", shown(project, context)),
@@ -187,7 +174,8 @@ int run_wheel(const WheelOptions& options, Context& context) {
   for (const std::string& name : context.disk.list(built)) context.disk.remove(built / name, why);
 
   context.console.status("Building", fmt::format("{} {} for PyTorch {}", description.package.value,
-                                                 description.version.value, torch->version.text()));
+                                                 description.version.value,
+                                                 analysis.torch->version.text()));
   const fs::path log = project / "build" / "wheel.log";
   const Outcome outcome =
       context.process.run({{python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
@@ -203,7 +191,7 @@ int run_wheel(const WheelOptions& options, Context& context) {
   const fs::path wheel = wheel_in(built, context.disk);
   if (wheel.empty()) return refuse(context, "the build left no wheel");
 
-  if (verify(python, wheel, *loaded, *torch, options.smoke, context) != kDone) return kNo;
+  if (verify(python, wheel, project, analysis, options.smoke, context) != kDone) return kNo;
   const fs::path target = out / wheel.filename();
   if (!deliver(wheel, target, context)) return kNo;
   const auto bytes = context.disk.read(target, why);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "context.h"
+#include "base/context.h"
 
 namespace backendgen {
 

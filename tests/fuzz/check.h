@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "diagnostic.h"
-#include "render.h"
-#include "source.h"
-#include "utf8.h"
+#include "base/diagnostic.h"
+#include "base/render.h"
+#include "base/source.h"
+#include "base/utf8.h"
 
 /// What libFuzzer calls with every text that it makes up, and `replay.cpp` with every file of the
 /// corpus. Returns 0; throws `Broken` when the generator breaks a promise.

@@ -8,14 +8,12 @@
 #include <string_view>
 
 #include "../unit/fake_disk.h"
-#include "autocast.h"
-#include "catalog.h"
 #include "check.h"
-#include "describe_json.h"
-#include "document.h"
-#include "kernel_model.h"
-#include "project.h"
-#include "read_description.h"
+#include "description/describe_json.h"
+#include "description/document.h"
+#include "glue/analyze.h"
+#include "glue/project.h"
+#include "description/read.h"
 
 using namespace backendgen;
 using fuzz::require;
@@ -100,18 +98,16 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto description = read_description(source, whole);
   require(description.has_value() == !whole.has_errors(), "no description means an error");
 
-  Diagnostics problems;
-  const Description partial = read_partial_description(source, problems);
-  require(problems.sorted().size() == whole.sorted().size(), "a partial reading finds the same");
-  const auto catalog = read_catalog_for(partial, world.torch, world.disk, problems);
-  require(catalog.has_value(), "the tests' operators are right");
-  const auto kernels = model_kernels(partial, *catalog, world.torch, problems);
-  check_autocast(partial, *catalog, world.torch, problems);
-  fuzz::require_shown(problems, source);
-  if (!description || !kernels || !planned(source.text())) return 0;
+  Analysis analysis;
+  analysis.torch = world.torch;
+  analysis.description = read_partial_description(source, analysis.problems);
+  require(analysis.problems.sorted().size() == whole.sorted().size(),
+          "a partial reading finds the same");
+  analyze_operators(analysis, world.disk);
+  fuzz::require_shown(analysis.problems, source);
+  if (!description || analysis.problems.has_errors() || !planned(source.text())) return 0;
 
-  const GlueModel model = {*kernels, model_autocast(*description, *catalog, world.torch.version)};
-  require_plan(plan_glue(*description, world.torch, model));
+  require_plan(plan_glue(*description, world.torch, analysis.model));
   const Plan project = plan_project(*description);
   require_plan(project);
   require_same(*description, project);

@@ -4,11 +4,11 @@
 #include <set>
 #include <string>
 
-#include "catalog.h"
+#include "torch/catalog.h"
 #include "check.h"
-#include "cpp_types.h"
-#include "derive.h"
-#include "parse_schema.h"
+#include "torch/cpp_types.h"
+#include "torch/derive.h"
+#include "torch/parse_schema.h"
 
 using namespace backendgen;
 using fuzz::require;

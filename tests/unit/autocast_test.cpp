@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "autocast.h"
+#include "glue/autocast.h"
 
 #include <algorithm>
 
-#include "autocast_lists.h"
+#include "torch/autocast_lists.h"
 #include "catch.h"
 #include "fake_disk.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check_cpp_names.h"
+#include "description/check_cpp_names.h"
 
 #include <string>
 #include <vector>
 
-#include "c_names.h"
+#include "description/c_names.h"
 #include "catch.h"
 
 using namespace backendgen;

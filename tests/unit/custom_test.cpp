@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check_custom.h"
-#include "custom_model.h"
+#include "description/check_custom.h"
+#include "glue/custom_model.h"
 
 #include "catch.h"
-#include "parse_schema.h"
+#include "torch/parse_schema.h"
 
 using namespace backendgen;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "derive.h"
+#include "torch/derive.h"
 
 #include "catch.h"
-#include "parse_schema.h"
+#include "torch/parse_schema.h"
 
 using namespace backendgen;
 

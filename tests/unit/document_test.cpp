@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "document.h"
+#include "description/document.h"
 
 #include <string>
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "disk.h"
+#include "base/disk.h"
 
 namespace backendgen {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel_model.h"
+#include "glue/check_operators.h"
+#include "glue/kernel_model.h"
 
-#include "kernel_rows.h"
-#include "native_functions.h"
+#include "glue/kernel_rows.h"
+#include "torch/native_functions.h"
 
 #include "catch.h"
 
@@ -101,6 +102,8 @@ Catalog small_catalog() {
   return *catalog;
 }
 
+const TorchInstall kTorch = {"", "", {2, 13, 0}};
+
 Kernel kernel(std::string op, std::string function) {
   return {{std::move(op), {}}, {std::move(function), {}}};
 }
@@ -109,9 +112,9 @@ std::vector<KernelModel> models(const std::vector<Kernel>& kernels) {
   Description description;
   description.kernels = kernels;
   Diagnostics problems;
-  auto models = model_kernels(description, small_catalog(), {"", "", {2, 13, 0}}, problems);
-  REQUIRE(models);
-  return *models;
+  const auto signatures = check_operators(description, small_catalog(), kTorch, problems);
+  REQUIRE(!problems.has_errors());
+  return model_kernels(description, signatures, small_catalog());
 }
 
 }  // namespace
@@ -229,11 +232,13 @@ TEST_CASE("names of operators become identifiers", "[kernel_model]") {
   CHECK(abs.function_name == "f");
 }
 
-TEST_CASE("a wrong operator has no model", "[kernel_model]") {
+TEST_CASE("a wrong operator has no signature", "[kernel_model]") {
   Description description;
   description.kernels = {kernel("abs", "f"), kernel("sba", "f")};
   Diagnostics problems;
-  CHECK(!model_kernels(description, small_catalog(), {"", "", {2, 13, 0}}, problems));
+  const auto signatures = check_operators(description, small_catalog(), kTorch, problems);
+  CHECK(signatures.front());
+  CHECK(!signatures.back());
   CHECK(problems.error_count() == 1);
 }
 
@@ -247,7 +252,7 @@ TEST_CASE("what makes tensors dense, and views, cannot have dense inputs", "[ker
     description.kernels = {kernel(op, "foo::f")};
     description.kernels.front().inputs = inputs;
     Diagnostics problems;
-    model_kernels(description, small_catalog(), {"", "", {2, 13, 0}}, problems);
+    check_operators(description, small_catalog(), kTorch, problems);
     std::vector<std::string> texts;
     for (const Diagnostic& one : problems.sorted()) {
       texts.push_back(one.message);

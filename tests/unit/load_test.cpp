@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load.h"
+#include "description/load.h"
 
 #include <sstream>
 #include <string>

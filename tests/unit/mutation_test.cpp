@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "catch.h"
-#include "read_description.h"
-#include "render.h"
-#include "utf8.h"
+#include "description/read.h"
+#include "base/render.h"
+#include "base/utf8.h"
 
 using namespace backendgen;
 

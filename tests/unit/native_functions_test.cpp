@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native_functions.h"
+#include "torch/native_functions.h"
 
 #include "catch.h"
 

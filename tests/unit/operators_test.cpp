@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <functional>
 
-#include "builtin_operators.h"
+#include "ops/builtin.h"
 #include "catch.h"
-#include "glob.h"
-#include "kernel_stub.h"
-#include "operator_changes.h"
-#include "operator_groups.h"
-#include "operator_listing.h"
-#include "operator_page.h"
-#include "operator_search.h"
-#include "operator_states.h"
+#include "base/glob.h"
+#include "glue/kernel_stub.h"
+#include "ops/changes.h"
+#include "ops/groups.h"
+#include "ops/listing.h"
+#include "ops/page.h"
+#include "ops/search.h"
+#include "ops/states.h"
 
 using namespace backendgen;
 

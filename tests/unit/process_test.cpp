@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "process.h"
+#include "base/process.h"
 
 #include <filesystem>
 #include <fstream>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "catch.h"
-#include "disk.h"
+#include "base/disk.h"
 
 using namespace backendgen;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "read_description.h"
+#include "description/read.h"
 
 #include <string>
 

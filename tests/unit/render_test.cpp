@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render.h"
+#include "base/render.h"
 
 #include <string>
 

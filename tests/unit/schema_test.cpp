@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schema.h"
+#include "torch/schema.h"
 
 #include "catch.h"
-#include "parse_schema.h"
+#include "torch/parse_schema.h"
 
 using namespace backendgen;
 

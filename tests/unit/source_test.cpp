@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "source.h"
+#include "base/source.h"
 
 #include "catch.h"
 

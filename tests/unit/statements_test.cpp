@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "statements.h"
+#include "description/statements.h"
 
 #include <string>
 

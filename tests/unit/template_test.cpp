@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "template.h"
+#include "glue/template.h"
 
 #include <map>
 #include <set>
 
 #include "catch.h"
-#include "parse_schema.h"
-#include "project.h"
+#include "torch/parse_schema.h"
+#include "glue/project.h"
 
 using namespace backendgen;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "torch_install.h"
+#include "torch/install.h"
 
 #include <fstream>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "torch_search.h"
+#include "torch/search.h"
 
 #include <sstream>
 

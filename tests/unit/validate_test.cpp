@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate.h"
+#include "description/validate.h"
 
 #include <string>
 #include <vector>
 
 #include "catch.h"
-#include "torch_names.h"
+#include "description/torch_names.h"
 
 using namespace backendgen;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "writer.h"
+#include "glue/writer.h"
 
 #include "catch.h"
 #include "fake_disk.h"

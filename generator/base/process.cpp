@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace backendgen {
+
+namespace {
+
+/// A pipe whose ends close themselves.
+struct Pipe {
+  int ends[2] = {-1, -1};
+
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0) ends[0] = ends[1] = -1;
+  }
+  ~Pipe() {
+    shut(0);
+    shut(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  void shut(int end) {
+    if (ends[end] >= 0) close(ends[end]);
+    ends[end] = -1;
+  }
+};
+
+/// Runs in the child between fork and exec: only calls that are safe there.
+[[noreturn]] void become(const Command& command, char** words, int out, int err, int failed) {
+  if (command.log.empty()) {
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+  } else {
+    const int log = open(command.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+  }
+  const int nothing = open("/dev/null", O_RDONLY);
+  dup2(nothing, STDIN_FILENO);
+  if (command.folder.empty() || chdir(command.folder.c_str()) == 0) {
+    for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
+    execvp(words[0], words);
+  }
+  const int reason = errno;
+  if (write(failed, &reason, sizeof reason) < 0) _exit(126);
+  _exit(127);
+}
+
+void drain(Pipe& out, Pipe& err, Outcome& outcome) {
+  pollfd waits[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
+  std::string* texts[2] = {&outcome.out, &outcome.err};
+  char buffer[65536];
+  while (waits[0].fd >= 0 || waits[1].fd >= 0) {
+    if (poll(waits, 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (waits[i].fd < 0 || waits[i].revents == 0) continue;
+      const ssize_t got = read(waits[i].fd, buffer, sizeof buffer);
+      if (got > 0) {
+        texts[i]->append(buffer, static_cast<std::size_t>(got));
+      } else if (got == 0 || errno != EINTR) {
+        waits[i].fd = -1;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Outcome RealProcess::run(const Command& command) {
+  Outcome outcome;
+  std::vector<char*> words;
+  for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+
+  Pipe out, err, failed;
+  const pid_t child = fork();
+  if (child < 0) {
+    outcome.why = std::strerror(errno);
+    return outcome;
+  }
+  if (child == 0) become(command, words.data(), out.ends[1], err.ends[1], failed.ends[1]);
+
+  out.shut(1);
+  err.shut(1);
+  failed.shut(1);
+  drain(out, err, outcome);
+  int reason = 0;
+  const bool not_started = read(failed.ends[0], &reason, sizeof reason) == sizeof reason;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (not_started) {
+    outcome.why = std::strerror(reason);
+  } else {
+    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  return outcome;
+}
+
+}  // namespace backendgen

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "description/describe_json.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/quote.h"
+
+namespace backendgen {
+
+namespace {
+
+std::string entry_points_json(const Description& description) {
+  const std::string own = fmt::format("{0} = {0}:_autoload", description.package.value);
+  std::vector<std::string> groups = {fmt::format("\"torch.backends\": [{}]", quote(own))};
+  for (const EntryPointGroup& group : description.entry_points) {
+    std::vector<std::string> entries;
+    for (const EntryPoint& entry : group.entries) {
+      entries.push_back(quote(fmt::format("{} = {}", entry.name.value, entry.target.value)));
+    }
+    groups.push_back(fmt::format("{}: [{}]", quote(group.name.value), fmt::join(entries, ", ")));
+  }
+  return fmt::format("{{{}}}", fmt::join(groups, ", "));
+}
+
+}  // namespace
+
+std::string describe_json(const Description& description,
+                          const std::optional<TorchInstall>& torch) {
+  std::vector<std::string> members;
+  const auto add = [&members](std::string_view key, const std::string& json) {
+    members.push_back(fmt::format("  \"{}\": {}", key, json));
+  };
+  add("name", quote(description.name.value));
+  add("package", quote(description.package.value));
+  add("module", quote(description.module()));
+  add("layout", description.layout == Layout::kPackage ? "\"package\"" : "\"submodule\"");
+  add("version", quote(description.version.value));
+  add("summary", quote(description.summary.value));
+  add("header", quote(description.header.value));
+  add("torch_requires", quote(description.torch_requires.value));
+  add("kernels", fmt::format("{}", description.kernels.size()));
+  add("entry_points", entry_points_json(description));
+  if (torch) {
+    const TorchVersion& version = torch->version;
+    add("torch_version", quote(version.text()));
+    add("torch_newest_tested", quote(newest_tested().minor_text()));
+    add("torch_requirement", quote(fmt::format("torch>={},<{}.{}", version.minor_text(),
+                                               version.major, version.minor + 1)));
+    add("library_directory",
+        quote(fmt::format("{}/lib/{}", description.package.value, version.minor_text())));
+  }
+  return fmt::format("{{\n{}\n}}\n", fmt::join(members, ",\n"));
+}
+
+}  // namespace backendgen

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "description/description.h"
+
+namespace backendgen {
+
+std::string Description::module() const {
+  return layout == Layout::kSubmodule ? package.value + ".torch" : package.value;
+}
+
+}  // namespace backendgen

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "glue/project.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "glue/custom_model.h"
+#include "description/dtypes.h"
+#include "glue/kernel_rows.h"
+#include "base/on_all_cores.h"
+#include "base/quote.h"
+
+namespace backendgen {
+
+namespace {
+
+std::string python_list(const std::vector<Text>& texts) {
+  std::vector<std::string> quoted;
+  for (const Text& text : texts) quoted.push_back(quote(text.value));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+/// The entry points as a Python dictionary: group → list of "name = target".
+std::string python_entry_points(const Description& description) {
+  const std::string& package = description.package.value;
+  std::string text =
+      fmt::format("{{\n    \"torch.backends\": [\"{0} = {0}:_autoload\"],\n", package);
+  for (const EntryPointGroup& group : description.entry_points) {
+    std::vector<std::string> lines;
+    for (const EntryPoint& entry : group.entries) {
+      lines.push_back(quote(fmt::format("{} = {}", entry.name.value, entry.target.value)));
+    }
+    text += fmt::format("    {}: [{}],\n", quote(group.name.value), fmt::join(lines, ", "));
+  }
+  return text + "}";
+}
+
+/// For the names of environment variables; an identifier has ASCII letters only.
+std::string upper_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
+    return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  });
+  return text;
+}
+
+/// autocast's default dtype in C++.
+std::string autocast_default(const Description& description) {
+  if (description.amp_dtypes.empty()) return "std::nullopt";
+  const bool half = description.amp_dtypes.front().value == "float16";
+  return half ? "c10::ScalarType::Half" : "c10::ScalarType::BFloat16";
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+/// The dtypes of all kernels together, in the order of PyTorch's names, as a Python list; None when
+/// a kernel takes any.
+std::string kernel_dtypes(const Description& description) {
+  std::vector<Text> all;
+  for (const std::string& name : dtype_names()) {
+    const auto computes = [&](const Kernel& kernel) {
+      return std::any_of(kernel.dtypes.begin(), kernel.dtypes.end(),
+                         [&](const Text& dtype) { return dtype.value == name; });
+    };
+    if (std::any_of(description.kernels.begin(), description.kernels.end(), computes)) {
+      all.push_back({name, {}});
+    }
+  }
+  const bool any = std::any_of(description.kernels.begin(), description.kernels.end(),
+                               [](const Kernel& kernel) { return kernel.dtypes.empty(); });
+  return any ? "None" : python_list(all);
+}
+
+/// The operators of all kernels, in file order, as a Python list.
+std::string kernel_names(const Description& description) {
+  std::vector<Text> names;
+  for (const Kernel& kernel : description.kernels) names.push_back(kernel.op);
+  return python_list(names);
+}
+
+/// A file of a plan before its template is filled in.
+struct Task {
+  std::string path;
+  std::function<std::string()> text;
+};
+
+/// Adds every template below `folder`, for a place below `target`, which may be empty. `values`
+/// must outlive the tasks.
+void add_tree(std::vector<Task>& tasks, const Values& values, std::string_view folder,
+              std::string target) {
+  if (!target.empty()) target += '/';
+  for (const TemplateFile& file : templates_below(folder)) {
+    std::string path = target + std::string(file.path.substr(folder.size()));
+    replace_all(path, "@package@", values.texts.at("package"));
+    replace_all(path, "@device@", values.texts.at("device"));
+    tasks.push_back({std::move(path), [&file, &values] { return fill(file, values); }});
+  }
+}
+
+/// The files that register kernels, which must outlive the tasks.
+void add_registrations(std::vector<Task>& tasks, const std::vector<KernelModel>& kernels) {
+  constexpr std::string_view kFolder = "registrations/";
+  constexpr std::string_view kFile = "register_kernels_@number@.cpp";
+  const TemplateFile& file = find_template(std::string(kFolder).append(kFile));
+  const auto parsed = std::make_shared<const ParsedTemplate>(file);
+  std::size_t number = 0;
+  for (Kernels& some : shards(all_of(kernels))) {
+    std::string path(kFile);
+    replace_all(path, "@number@", fmt::format("{}", number++));
+    tasks.push_back({std::move(path), [parsed, some = std::move(some)] {
+                       return parsed->fill(registration_values(some));
+                     }});
+  }
+}
+
+Plan carry_out(const std::vector<Task>& tasks) {
+  Plan plan(tasks.size());
+  on_all_cores(tasks.size(), 1, [&](std::size_t i) { plan[i] = {tasks[i].path, tasks[i].text()}; });
+  std::sort(plan.begin(), plan.end(),
+            [](const PlannedFile& a, const PlannedFile& b) { return a.path < b.path; });
+  return plan;
+}
+
+std::string with_slashes(std::string module) {
+  std::replace(module.begin(), module.end(), '.', '/');
+  return module;
+}
+
+}  // namespace
+
+Values description_values(const Description& description) {
+  const std::string& runtime = description.runtime.value;
+  const std::size_t colons = runtime.rfind("::");
+  const bool nested = colons != std::string::npos;
+  const bool submodule = description.layout == Layout::kSubmodule;
+  const bool falls_back = description.fallback == Fallback::kCpu;
+  Values values;
+  values.texts = {
+      {"device", description.name.value},
+      {"device_upper", upper_case(description.name.value)},
+      {"package", description.package.value},
+      {"module", description.module()},
+      {"version", description.version.value},
+      {"summary", description.summary.value},
+      {"summary_quoted", quote(description.summary.value)},
+      {"runtime", runtime},
+      {"runtime_namespace", nested ? runtime.substr(0, colons) : ""},
+      {"header_quoted", quote(description.header.value)},
+      {"on_failure", description.on_failure == OnFailure::kWarn ? "warn" : "error"},
+      {"layout", submodule ? "submodule" : "package"},
+      {"fallback", falls_back ? "cpu" : "error"},
+      {"imports", python_list(description.imports)},
+      {"amp_dtypes", python_list(description.amp_dtypes)},
+      {"kernel_dtypes", kernel_dtypes(description)},
+      {"kernels", kernel_names(description)},
+      {"amp_default", autocast_default(description)},
+      {"entry_points", python_entry_points(description)},
+      {"torch_requires", description.torch_requires.value},
+  };
+  values.sections = {
+      {"fallback_cpu", falls_back},
+      {"has_kernels", !description.kernels.empty() || !description.custom.empty()},
+      {"has_custom", !description.custom.empty()},
+  };
+  return values;
+}
+
+Values glue_values(const Description& description, const TorchInstall& torch,
+                   const GlueModel& model) {
+  Values values = description_values(description);
+  const TorchVersion& version = torch.version;
+  values.texts["torch_minor"] = version.minor_text();
+  values.texts["torch_next_minor"] = fmt::format("{}.{}", version.major, version.minor + 1);
+  const Kernels kernels = all_of(model.kernels);
+  const std::vector<KernelModel> custom = custom_functions(description);
+  Kernels functions = kernels;
+  for (const KernelModel& function : custom) functions.push_back(&function);
+  values.lists.add("autocast", autocast_rows(model.autocast));
+  values.texts.add("kernel_declarations", declarations(functions));
+  values.lists.add("kernel_headers", header_rows(functions));
+  values.texts.add("kernel_operators", operator_lines(kernels));
+  add_custom_rows(description, custom, values);
+  return values;
+}
+
+Values registration_values(const Kernels& kernels) {
+  Values values;
+  values.texts.add("kernel_short_declarations", short_declarations(kernels));
+  values.lists.add("kernel_headers", header_rows(kernels));
+  values.lists.add("meta_headers", meta_header_rows(kernels));
+  values.texts.add("kernel_structs", kernel_structs(kernels));
+  values.texts.add("kernel_registrations", registration_lines(kernels));
+  return values;
+}
+
+Plan plan_project(const Description& description) {
+  const Values values = description_values(description);
+  std::vector<Task> tasks;
+  add_tree(tasks, values, "project/", "");
+  return carry_out(tasks);
+}
+
+Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model) {
+  const Values values = glue_values(description, torch, model);
+  const std::string python = "python/";
+  const bool submodule = description.layout == Layout::kSubmodule;
+  std::vector<Task> tasks;
+  add_tree(tasks, values, "glue/", "");
+  add_registrations(tasks, model.kernels);
+  if (!description.custom.empty()) {
+    add_tree(tasks, values, "custom/glue/", "");
+    add_tree(tasks, values, "custom/python/", python + with_slashes(description.module()));
+  }
+  add_tree(tasks, values, "packaging/", "packaging");
+  add_tree(tasks, values, "python/common/", python + with_slashes(description.module()));
+  add_tree(tasks, values, submodule ? "python/submodule/" : "python/package/",
+           python + description.package.value);
+  return carry_out(tasks);
+}
+
+std::string plan_ci(const Description& description, const std::string& service,
+                    const std::vector<std::string>& releases) {
+  Values values = description_values(description);
+  auto& matrix = values.lists["torch_matrix"];
+  for (const std::string& release : releases) matrix.push_back({{{"release", release}}, {}, {}});
+  std::vector<Task> tasks;
+  add_tree(tasks, values, fmt::format("ci/{}.yml", service), "");
+  const Plan plan = carry_out(tasks);
+  if (plan.size() != 1) throw InternalError(fmt::format("template ci/{}.yml: missing", service));
+  return plan.front().text;
+}
+
+}  // namespace backendgen

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "glue/autocast.h"
+#include "description/description.h"
+#include "glue/kernel_model.h"
+#include "glue/kernel_rows.h"
+#include "glue/template.h"
+#include "torch/install.h"
+
+namespace backendgen {
+
+/// A file to be, in memory. The path is relative, with "/", below the folder the plan is for.
+struct PlannedFile {
+  std::string path;
+  std::string text;
+};
+using Plan = std::vector<PlannedFile>;  // sorted by path
+
+/// What the glue depends on besides the description itself.
+struct GlueModel {
+  std::vector<KernelModel> kernels;
+  std::vector<AutocastOperator> autocast;
+};
+
+/// Every name that templates may use, from a description alone.
+Values description_values(const Description& description);
+
+/// The same and what depends on PyTorch: its release, the kernels with their C++ signatures, and
+/// the operators that autocast treats.
+Values glue_values(const Description& description, const TorchInstall& torch,
+                   const GlueModel& model);
+
+/// Every name that a file of registrations may use, for the kernels that it registers.
+Values registration_values(const Kernels& kernels);
+
+/// What `new` writes: the vendor's own files.
+Plan plan_project(const Description& description);
+
+/// What `generate` writes: the C++ glue, the Python package, and the packaging for the CMake road.
+Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model);
+
+/// What `ci github` prints, for PyTorch releases such as "2.13.0".
+std::string plan_ci(const Description& description, const std::string& service,
+                    const std::vector<std::string>& releases);
+
+}  // namespace backendgen

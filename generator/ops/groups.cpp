@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/groups.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "base/glob.h"
+
+namespace backendgen {
+
+namespace {
+
+/// The rules, in the order in which groups are shown.
+constexpr std::array<OperatorGroup, 29> kGroups = {{
+    {"elementwise", "Elementwise math",
+     "add_relu absolute divide multiply subtract true_divide floor_divide fix negative arc* "
+     "masked_fill where real imag conj chalf conj_physical angle sgn complex polar isclose clip "
+     "deg2rad rad2deg copysign"},
+    {"comparison", "Comparison and logic",
+     "eq ne ge gt le lt equal not_equal greater greater_equal less less_equal allclose and or xor "
+     "bitwise_* logical_* lshift rshift isnan isinf isfinite isposinf isneginf isreal isin "
+     "signbit"},
+    {"activation", "Activations",
+     "relu relu6 rrelu rrelu_with_noise* gelu* elu* celu selu silu* mish* glu* sigmoid* hardswish* "
+     "hardsigmoid* hardtanh* hardshrink* softshrink* softplus* leaky_relu* threshold* prelu* "
+     "log_sigmoid* softmax* log_softmax* safe_softmax masked_softmax* tanh_backward logit_backward "
+     "infinitely_differentiable_gelu_backward"},
+    {"reduction", "Reductions and scans",
+     "sum sum_to_size mean nansum nanmean median nanmedian prod std std_mean var var_mean all any "
+     "is_all_true is_any_true amax amin aminmax argmax argmin max min mode norm logsumexp cumsum "
+     "cumprod* cummax* cummin* cummaxmin* logcumsumexp count_nonzero dist kthvalue quantile "
+     "value_selecting_reduction_backward nanquantile segment_reduce* norm_except_dim "
+     "cumulative_trapezoid trapezoid trapz renorm hash_tensor diff gradient cov corrcoef "
+     "frobenius_norm nuclear_norm"},
+    {"sorting", "Sorting, searching and counting",
+     "sort msort argsort topk unique* searchsorted bucketize bincount histc histogram* nonzero* "
+     "argwhere"},
+    {"matrix", "Matrix products",
+     "mm bmm baddbmm addmm addmm_activation addmv addbmm addr mv dot vdot matmul matmul_backward "
+     "linear linear_backward bilinear trilinear einsum tensordot inner outer ger kron chain_matmul "
+     "scaled_*mm* grouped_mm int_mm compute_linear_combination cdist* pdist* "
+     "euclidean_dist pairwise_distance cosine_similarity linalg_matmul linalg_vecdot "
+     "linalg_multi_dot mixed_dtypes_linear"},
+    {"linalg", "Linear algebra",
+     "linalg_* cholesky* lu_* qr svd geqrf orgqr ormqr triangular_solve det logdet slogdet inverse "
+     "pinverse matrix_exp* matrix_power cross trace trace_backward"},
+    {"convolution", "Convolution",
+     "convolution* conv1d conv2d conv3d conv_* slow_conv* thnn_conv* col2im im2col"},
+    {"pooling", "Pooling", "max_pool* avg_pool* adaptive_* fractional_max_pool* max_unpool*"},
+    {"normalisation", "Normalisation",
+     "batch_norm* native_batch_norm* group_norm native_group_norm* layer_norm native_layer_norm* "
+     "instance_norm rms_norm fused_rms_norm* weight_norm*"},
+    {"loss", "Losses",
+     "*_embedding_loss *_ranking_loss *margin_loss* poisson_nll_loss cross_entropy_loss mse_loss* "
+     "l1_loss smooth_l1_loss* huber_loss* nll_loss* ctc_loss* kl_div binary_cross_entropy*"},
+    {"attention", "Attention",
+     "scaled_dot_product_attention scaled_dot_product_attention_math scaled_dot_product_flash_* "
+     "scaled_dot_product_efficient_* scaled_dot_product_fused_* flash_attention_* "
+     "efficient_attention_* fused_sdp_choice transformer_* native_multi_head_* "
+     "transform_bias_rescale_qkv fill_mem_eff_dropout_mask"},
+    {"vision", "Padding and resampling",
+     "upsample_* grid_sampler* affine_grid_generator* *pad1d* *pad2d* *pad3d* pad pad_circular "
+     "pad_enum constant_pad_nd pixel_* *channel_shuffle"},
+    {"embedding", "Embedding", "embedding* rowwise_prune one_hot"},
+    {"indexing", "Indexing",
+     "index index_* unsafe_index unsafe_index_put unsafe_masked_* gather* scatter* take* put "
+     "masked_select* masked_scatter* select_backward slice_backward diagonal_backward "
+     "unfold_backward *_scatter slice_inverse"},
+    {"shape", "Shapes, views and joining",
+     "view view_* reshape* unsafe_view expand* permute* transpose* t t_copy squeeze* unsqueeze* "
+     "select select_copy slice slice_copy narrow* split* unsafe_split* chunk* unsafe_chunk "
+     "tensor_split hsplit vsplit dsplit cat concat* stack hstack vstack dstack row_stack "
+     "column_stack unbind* flatten unflatten ravel movedim moveaxis swap* diagonal diagonal_copy "
+     "diag diag_embed diagflat fill_diagonal flip* roll rot90 tile repeat* broadcast_* atleast_* "
+     "block_diag meshgrid cartesian_prod combinations as_strided* unfold* numpy_T matrix_H mT mH "
+     "adjoint tril triu alias* conj_copy neg_view* rename align_* refine_names"},
+    {"creation", "Creation",
+     "empty empty_like empty_permuted empty_strided new_* zeros* ones* full* arange range linspace "
+     "logspace eye scalar_tensor from_file tril_indices triu_indices vander efficientzerotensor "
+     "dim_arange lazy_clone"},
+    {"copy", "Copy, dtype and memory",
+     "copy copy_from* to to_copy to_cpu clone contiguous fill zero cast_* type_as autocast_* item "
+     "local_scalar_dense lift* detach* resolve_* resize resize_as resize_output set set_data "
+     "pin_memory record_stream"},
+    {"random", "Random numbers and dropout",
+     "rand rand_* randint* randn* randperm random uniform normal cauchy log_normal exponential "
+     "geometric bernoulli binomial poisson multinomial dropout feature_* alpha_dropout "
+     "fused_dropout native_dropout* *dirichlet* standard_gamma* philox_* sobol_* masked_scale"},
+    {"rnn", "Recurrent networks",
+     "lstm lstm_cell gru gru_cell rnn_* thnn_fused_* thnn_differentiable_* pack_padded_* "
+     "pad_packed_sequence pad_sequence"},
+    {"optimizer", "Optimizers and lists of tensors",
+     "foreach_* fused_adam fused_adamw fused_sgd fused_adagrad amp_* flatten_dense_tensors "
+     "unflatten_dense_tensors"},
+    {"sparse", "Sparse tensors",
+     "*sparse* *_csr* *_coo* coalesce* is_coalesced indices indices_copy values values_copy nnz "
+     "crow_indices* col_indices* ccol_indices* row_indices* dense_dim dimI dimV hspmm smm cslt_* "
+     "sspaddmm spdiags spsolve to_dense* native_norm"},
+    {"quantized", "Quantization",
+     "*quantize* *fake_quant* *fq_helper *qparams* q_* qscheme int_repr *pack_mm* *int4pack* "
+     "dyn_quant_* wrapped_* saturate_weight* fbgemm_*"},
+    {"nested", "Nested and jagged tensors", "*nested* *jagged* to_padded_tensor"},
+    {"fft", "Fourier transforms and windows", "fft_* stft istft *_window"},
+    {"special", "Special functions",
+     "special_* digamma lgamma mvlgamma polygamma erf erfc erfinv i0 igamma igammac sinc xlogy "
+     "logit"},
+    {"vendor", "Libraries of other devices",
+     "*cudnn* *miopen* *mkldnn* *mps mps_* lstm_mps* nnpack_* *vulkan* cufft_* *xla* triton_*"},
+    {"properties", "Properties and autograd",
+     "is_* size stride dim numel sym_* storage_offset get_device shape_as_tensor result_type "
+     "can_cast promote_types data output_nr version requires_grad retain* backward fw_primal* "
+     "make_dual* unpack_dual has_* *assert* functional_* print *dep_token* debug_* *batch_dim"},
+    {"other", "Other", ""},
+}};
+
+/// `add` of `_add_` and `__iadd__`, whatever the number of underscores.
+std::string_view bare(std::string_view root) {
+  while (root.starts_with('_')) root.remove_prefix(1);
+  while (root.ends_with('_')) root.remove_suffix(1);
+  return root;
+}
+
+/// All rules in a form that is quick to ask: most are plain names.
+class Rules {
+ public:
+  Rules() {
+    for (std::size_t group = 0; group < kGroups.size(); ++group) {
+      std::string_view names = kGroups[group].names;
+      while (!names.empty()) {
+        const std::size_t space = std::min(names.find(' '), names.size());
+        const std::string_view name = names.substr(0, space);
+        if (name.find('*') == std::string_view::npos) {
+          names_.emplace(name, group);
+        } else {
+          wildcards_.emplace_back(name, group);
+        }
+        names.remove_prefix(std::min(space + 1, names.size()));
+      }
+    }
+  }
+
+  /// The first group with a rule for this name.
+  std::optional<std::size_t> find(std::string_view name) const {
+    std::optional<std::size_t> found;
+    if (const auto named = names_.find(name); named != names_.end()) found = named->second;
+    for (const auto& [wildcard, group] : wildcards_) {
+      if (found && *found <= group) break;
+      if (matches(wildcard, name)) found = group;
+    }
+    return found;
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> names_;
+  std::vector<std::pair<std::string_view, std::size_t>> wildcards_;  // in the groups' order
+};
+
+}  // namespace
+
+std::span<const OperatorGroup> operator_groups() {
+  return kGroups;
+}
+
+GroupIndex::GroupIndex(const Catalog& catalog) {
+  const Rules rules;
+  std::unordered_set<std::string> pointwise;
+  for (const Operator& op : catalog.operators()) {
+    if (op.pointwise) pointwise.insert(op.schema.name().root());
+  }
+  for (const Operator& op : catalog.operators()) {
+    std::string root = op.schema.name().root();
+    if (by_root_.contains(root)) continue;
+    const std::size_t otherwise = pointwise.contains(root) ? 0 : kGroups.size() - 1;
+    by_root_.emplace(root, rules.find(bare(root)).value_or(otherwise));
+  }
+}
+
+std::size_t GroupIndex::group_of(const Operator& op) const {
+  return by_root_.at(op.schema.name().root());
+}
+
+}  // namespace backendgen
