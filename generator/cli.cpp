@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/command_line.h"
+#include "base/suggest.h"
 #include "commands/check.h"
 #include "commands/ci.h"
 #include "commands/generate.h"
@@ -13,7 +14,6 @@
 #include "commands/ops.h"
 #include "commands/schema.h"
 #include "commands/wheel.h"
-#include "base/suggest.h"
 
 namespace backendgen {
 

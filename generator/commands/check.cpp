@@ -45,8 +45,8 @@ int run_check(const CheckOptions& options, Context& context) {
     context.console.data(describe_json(analysis.description, analysis.torch));
     return kDone;
   }
-  context.console.status("Checked", fmt::format("{}: {}", opened->source.path(),
-                                                summary(analysis.description)));
+  context.console.status(
+      "Checked", fmt::format("{}: {}", opened->source.path(), summary(analysis.description)));
   return kDone;
 }
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/suggest.h"
 #include "description/load.h"
 #include "glue/project.h"
-#include "base/suggest.h"
 #include "torch/install.h"
 
 namespace backendgen {

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text_diff.h"
 #include "description/load.h"
 #include "glue/analyze.h"
-#include "base/text_diff.h"
 #include "glue/writer.h"
 
 namespace backendgen {

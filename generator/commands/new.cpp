@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "glue/project.h"
 #include "base/suggest.h"
 #include "description/validate.h"
+#include "glue/project.h"
 #include "glue/writer.h"
 
 namespace backendgen {

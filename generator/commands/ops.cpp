@@ -8,14 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "description/load.h"
 #include "glue/check_operators.h"
 #include "glue/kernel_stub.h"
-#include "description/load.h"
+#include "glue/torch_option.h"
 #include "ops/changes.h"
 #include "ops/listing.h"
 #include "ops/page.h"
 #include "ops/search.h"
-#include "glue/torch_option.h"
 #include "torch/search.h"
 
 namespace backendgen {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "base/templates.h"
 #include "description/load.h"
 #include "glue/analyze.h"
-#include "base/templates.h"
 #include "glue/torch_option.h"
 
 namespace backendgen {
@@ -173,9 +173,9 @@ int run_wheel(const WheelOptions& options, Context& context) {
   std::string why;
   for (const std::string& name : context.disk.list(built)) context.disk.remove(built / name, why);
 
-  context.console.status("Building", fmt::format("{} {} for PyTorch {}", description.package.value,
-                                                 description.version.value,
-                                                 analysis.torch->version.text()));
+  context.console.status("Building",
+                         fmt::format("{} {} for PyTorch {}", description.package.value,
+                                     description.version.value, analysis.torch->version.text()));
   const fs::path log = project / "build" / "wheel.log";
   const Outcome outcome =
       context.process.run({{python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "description/description.h"
 #include "base/diagnostic.h"
+#include "description/description.h"
 
 namespace backendgen {
 

@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "description/words.h"
 #include "torch/cpp_types.h"
 #include "torch/python_types.h"
-#include "description/words.h"
 
 namespace backendgen {
 

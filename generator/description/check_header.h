@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "description/description.h"
 #include "base/diagnostic.h"
 #include "base/disk.h"
+#include "description/description.h"
 
 namespace backendgen {
 

@@ -15,9 +15,9 @@
 #define TOML_MAX_NESTED_VALUES 16
 #include <toml++/toml.h>
 
+#include "base/utf8.h"
 #include "description/statements.h"
 #include "description/syntax_errors.h"
-#include "base/utf8.h"
 
 namespace backendgen {
 namespace {

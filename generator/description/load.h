@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/context.h"
-#include "description/description.h"
 #include "base/source.h"
+#include "description/description.h"
 
 namespace backendgen {
 

@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "base/suggest.h"
 #include "description/check_cpp_names.h"
 #include "description/document.h"
 #include "description/generated_modules.h"
 #include "description/read_amp.h"
 #include "description/read_operators.h"
-#include "base/suggest.h"
 #include "description/validate.h"
 #include "description/value_reader.h"
 

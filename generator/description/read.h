@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "description/description.h"
 #include "base/diagnostic.h"
+#include "description/description.h"
 
 namespace backendgen {
 

@@ -10,15 +10,15 @@
 
 #include <fmt/format.h>
 
-#include "description/check_custom.h"
-#include "description/two_results.h"
-#include "torch/cpp_types.h"
-#include "torch/python_types.h"
-#include "torch/parse_schema.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "description/check_custom.h"
+#include "description/two_results.h"
 #include "description/validate.h"
 #include "description/words.h"
+#include "torch/cpp_types.h"
+#include "torch/parse_schema.h"
+#include "torch/python_types.h"
 
 namespace backendgen {
 namespace {

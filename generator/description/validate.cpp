@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "description/c_names.h"
 #include "base/diagnostic.h"
-#include "description/torch_names.h"
 #include "base/utf8.h"
+#include "description/c_names.h"
+#include "description/torch_names.h"
 #include "description/words.h"
 
 namespace backendgen {

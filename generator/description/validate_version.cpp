@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "torch/install.h"
 #include "description/validate.h"
+#include "torch/install.h"
 
 namespace backendgen {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "description/description.h"
 #include "base/diagnostic.h"
+#include "description/description.h"
 #include "description/document.h"
 #include "description/validate.h"
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "torch/autocast_lists.h"
 #include "glue/check_operators.h"
+#include "torch/autocast_lists.h"
 
 namespace backendgen {
 namespace {

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "torch/catalog.h"
-#include "description/description.h"
 #include "base/diagnostic.h"
+#include "description/description.h"
 #include "glue/template.h"
+#include "torch/catalog.h"
 #include "torch/install.h"
 
 namespace backendgen {

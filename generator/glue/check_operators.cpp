@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
-#include "description/two_results.h"
-#include "glue/kernel_group.h"
 #include "base/on_all_cores.h"
 #include "base/suggest.h"
+#include "description/two_results.h"
+#include "glue/kernel_group.h"
 
 namespace backendgen {
 

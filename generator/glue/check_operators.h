@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/diagnostic.h"
+#include "description/description.h"
 #include "torch/catalog.h"
 #include "torch/cpp_types.h"
-#include "description/description.h"
-#include "base/diagnostic.h"
 #include "torch/install.h"
 
 namespace backendgen {

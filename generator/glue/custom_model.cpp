@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
+#include "glue/kernel_rows.h"
 #include "torch/cpp_types.h"
 #include "torch/python_types.h"
-#include "glue/kernel_rows.h"
-#include "base/quote.h"
 
 namespace backendgen {
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "torch/cpp_types.h"
 #include "description/description.h"
 #include "glue/kernel_model.h"
-#include "torch/schema.h"
 #include "glue/template.h"
+#include "torch/cpp_types.h"
+#include "torch/schema.h"
 
 namespace backendgen {
 

@@ -6,9 +6,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "description/description.h"
 #include "torch/catalog.h"
 #include "torch/cpp_types.h"
-#include "description/description.h"
 
 namespace backendgen {
 

@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "torch/cpp_types.h"
-#include "description/dtypes.h"
-#include "glue/kernel_group.h"
 #include "base/on_all_cores.h"
 #include "base/quote.h"
+#include "description/dtypes.h"
+#include "glue/kernel_group.h"
+#include "torch/cpp_types.h"
 
 namespace backendgen {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "description/description.h"
 #include "torch/catalog.h"
 #include "torch/cpp_types.h"
-#include "description/description.h"
 
 namespace backendgen {
 

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "glue/check_operators.h"
 #include "base/quote.h"
-#include "glue/template.h"
 #include "description/validate.h"
+#include "glue/check_operators.h"
+#include "glue/template.h"
 
 namespace backendgen {
 

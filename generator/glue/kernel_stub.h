@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "torch/catalog.h"
-#include "description/description.h"
 #include "base/diagnostic.h"
+#include "description/description.h"
+#include "torch/catalog.h"
 #include "torch/install.h"
 
 namespace backendgen {

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "glue/custom_model.h"
-#include "description/dtypes.h"
-#include "glue/kernel_rows.h"
 #include "base/on_all_cores.h"
 #include "base/quote.h"
+#include "description/dtypes.h"
+#include "glue/custom_model.h"
+#include "glue/kernel_rows.h"
 
 namespace backendgen {
 

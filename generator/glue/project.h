@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "glue/autocast.h"
 #include "description/description.h"
+#include "glue/autocast.h"
 #include "glue/kernel_model.h"
 #include "glue/kernel_rows.h"
 #include "glue/template.h"

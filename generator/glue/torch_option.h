@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/context.h"
-#include "description/description.h"
 #include "base/diagnostic.h"
+#include "description/description.h"
 #include "torch/install.h"
 
 namespace backendgen {

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/quote.h"
 #include "ops/listing.h"
 #include "ops/states.h"
-#include "base/quote.h"
 
 namespace backendgen {
 

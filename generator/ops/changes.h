@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "torch/catalog.h"
 #include "description/description.h"
+#include "torch/catalog.h"
 #include "torch/install.h"
 
 namespace backendgen {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/quote.h"
 #include "glue/kernel_group.h"
 #include "ops/groups.h"
-#include "base/quote.h"
 
 namespace backendgen {
 

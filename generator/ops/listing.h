@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "torch/catalog.h"
 #include "description/description.h"
 #include "ops/states.h"
+#include "torch/catalog.h"
 #include "torch/install.h"
 
 namespace backendgen {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/groups.h"
 #include "glue/template.h"
+#include "ops/groups.h"
 
 namespace backendgen {
 

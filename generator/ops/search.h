@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "torch/catalog.h"
 #include "ops/states.h"
+#include "torch/catalog.h"
 
 namespace backendgen {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/builtin.h"
 #include "glue/kernel_group.h"
+#include "ops/builtin.h"
 
 namespace backendgen {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "torch/catalog.h"
 #include "description/description.h"
+#include "torch/catalog.h"
 
 namespace backendgen {
 

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "base/on_all_cores.h"
 #include "torch/autocast_lists.h"
 #include "torch/derive.h"
-#include "base/on_all_cores.h"
 #include "torch/parse_schema.h"
 
 namespace backendgen {

@@ -10,9 +10,9 @@
 
 #include "base/diagnostic.h"
 #include "base/disk.h"
+#include "torch/install.h"
 #include "torch/native_functions.h"
 #include "torch/schema.h"
-#include "torch/install.h"
 
 namespace backendgen {
 
@@ -77,9 +77,9 @@ std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
 /// The same, a little faster, and without a word on what is wrong: nothing then.
 std::optional<Catalog> read_catalog_ahead(const TorchInstall& torch, const Disk& disk);
 
-/// The operators with these names, and those of `usual` that there are, ten times faster if they are
-/// few: the catalog may lack others. It has all when one of `names` is unknown, so that another can
-/// be suggested. `ahead` is what `read_catalog_ahead` gave, if it was called.
+/// The operators with these names, and those of `usual` that there are, ten times faster if they
+/// are few: the catalog may lack others. It has all when one of `names` is unknown, so that another
+/// can be suggested. `ahead` is what `read_catalog_ahead` gave, if it was called.
 std::optional<Catalog> read_catalog_for(const std::vector<std::string>& names,
                                         const std::vector<std::string_view>& usual,
                                         const TorchInstall& torch, const Disk& disk,

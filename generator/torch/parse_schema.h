@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/diagnostic.h"
-#include "torch/schema.h"
 #include "base/source.h"
+#include "torch/schema.h"
 
 namespace backendgen {
 

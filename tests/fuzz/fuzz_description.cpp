@@ -11,9 +11,9 @@
 #include "check.h"
 #include "description/describe_json.h"
 #include "description/document.h"
+#include "description/read.h"
 #include "glue/analyze.h"
 #include "glue/project.h"
-#include "description/read.h"
 
 using namespace backendgen;
 using fuzz::require;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "../unit/fake_disk.h"
-#include "torch/catalog.h"
 #include "check.h"
 #include "glue/check_operators.h"
+#include "torch/catalog.h"
 #include "torch/cpp_types.h"
 #include "torch/native_functions.h"
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "torch/catalog.h"
 #include "check.h"
+#include "torch/catalog.h"
 #include "torch/cpp_types.h"
 #include "torch/derive.h"
 #include "torch/parse_schema.h"

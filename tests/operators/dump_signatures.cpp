@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "catalog.h"
-#include "cpp_types.h"
-#include "disk.h"
-#include "kernel_group.h"
-#include "torch_install.h"
+#include "base/disk.h"
+#include "glue/kernel_group.h"
+#include "torch/catalog.h"
+#include "torch/cpp_types.h"
+#include "torch/install.h"
 
 namespace {
 

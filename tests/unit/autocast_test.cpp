@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "torch/autocast_lists.h"
 #include "catch.h"
 #include "fake_disk.h"
+#include "torch/autocast_lists.h"
 
 using namespace backendgen;
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "description/c_names.h"
 #include "catch.h"
+#include "description/c_names.h"
 
 using namespace backendgen;
 

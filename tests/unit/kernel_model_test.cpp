@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "glue/check_operators.h"
 #include "glue/kernel_model.h"
+#include "glue/check_operators.h"
 
 #include "glue/kernel_rows.h"
 #include "torch/native_functions.h"

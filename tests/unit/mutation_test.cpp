@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "catch.h"
-#include "description/read.h"
 #include "base/render.h"
 #include "base/utf8.h"
+#include "catch.h"
+#include "description/read.h"
 
 using namespace backendgen;
 

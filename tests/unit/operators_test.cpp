@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "ops/builtin.h"
-#include "catch.h"
 #include "base/glob.h"
+#include "catch.h"
 #include "glue/kernel_stub.h"
+#include "ops/builtin.h"
 #include "ops/changes.h"
 #include "ops/groups.h"
 #include "ops/listing.h"

@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-#include "catch.h"
 #include "base/disk.h"
+#include "catch.h"
 
 using namespace backendgen;
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "catch.h"
-#include "torch/parse_schema.h"
 #include "glue/project.h"
+#include "torch/parse_schema.h"
 
 using namespace backendgen;
 
