@@ -84,6 +84,49 @@ def test_test_files_have_names_of_their_own() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+def rooms() -> list[str]:
+    """The rooms of the generator, each of which includes only those before it."""
+    listed = re.search(r"set\(BACKENDGEN_ROOMS ([\w ]+)\)", text("generator/CMakeLists.txt"))
+    assert listed
+    return listed[1].split()
+
+
+def upward_includes(source: str, room: str) -> list[str]:
+    """Includes of a file of a room that name a room after it, or no room where one is due."""
+    allowed = rooms()[: rooms().index(room) + 1]
+    found = re.findall(r'^\s*#\s*include\s*([<"])([^/>"]+)', source, re.M)
+    return [
+        first
+        for quote, first in found
+        if first not in allowed and (quote == '"' or first in rooms())
+    ]
+
+
+def test_rooms_of_the_generator_include_only_those_before_them() -> None:
+    found = [
+        f"{name} includes {include}"
+        for name in code()
+        if name.startswith("generator/") and name.count("/") > 1
+        for include in upward_includes(text(name), name.split("/")[1])
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '#include "glue/writer.h"',
+        "#include <commands/new.h>",
+        '  #  include "ops/page.h"',
+        '#include "cli.h"',
+    ],
+)
+def test_an_include_that_points_up_is_found(line: str) -> None:
+    around = '#include <vector>\n#include "base/disk.h"\n#include "description/load.h"\n'
+    assert upward_includes(around, "description") == []
+    assert len(upward_includes(f"{around}{line}\n", "description")) == 1
+
+
 def test_one_header_calls_the_runtime() -> None:
     # driver.h translates what a Runtime throws and checks what it returns.
     header = text("include/backendkit/runtime.h")
