@@ -15,10 +15,10 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StorageImpl.h>
 
-#include <backendkit/caching_allocator.h>
-#include <backendkit/device.h>
-#include <backendkit/event.h>
-#include <backendkit/out_of_memory.h>
+#include <backendkit/device/device.h>
+#include <backendkit/device/event.h>
+#include <backendkit/memory/caching_allocator.h>
+#include <backendkit/memory/out_of_memory.h>
 #include <backendkit/profiled_range.h>
 #include <backendkit/stream.h>
 #include <backendkit/torch_version.h>

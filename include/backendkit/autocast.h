@@ -9,7 +9,7 @@
 #include <torch/library.h>
 
 #include <backendkit/autocast_list.h>
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 
 // Functions that PyTorch exports. Their header, ATen/autocast_mode.h, includes all of ATen, which
 // would take longer to compile than the rest of the glue together.

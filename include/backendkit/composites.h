@@ -7,7 +7,7 @@
 #include <torch/library.h>
 
 #include <backendkit/has_kernel.h>
-#include <backendkit/registrar.h>
+#include <backendkit/kernel/registrar.h>
 
 namespace backendkit {
 

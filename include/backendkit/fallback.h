@@ -12,11 +12,11 @@
 #include <torch/library.h>
 
 #include <backendkit/fall_back.h>
-#include <backendkit/fallback_report.h>
-#include <backendkit/host_operators.h>
-#include <backendkit/host_random.h>
-#include <backendkit/host_tensors.h>
-#include <backendkit/registrar.h>
+#include <backendkit/fallback/fallback_report.h>
+#include <backendkit/fallback/host_operators.h>
+#include <backendkit/fallback/host_random.h>
+#include <backendkit/fallback/host_tensors.h>
+#include <backendkit/kernel/registrar.h>
 
 namespace backendkit {
 

@@ -12,7 +12,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 
 namespace backendkit {
 

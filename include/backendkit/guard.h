@@ -8,9 +8,9 @@
 #include <c10/util/thread_name.h>
 
 #include <backendkit/allocator.h>
-#include <backendkit/device.h>
-#include <backendkit/event.h>
-#include <backendkit/in_flight.h>
+#include <backendkit/device/device.h>
+#include <backendkit/device/event.h>
+#include <backendkit/memory/in_flight.h>
 #include <backendkit/stream.h>
 #include <backendkit/torch_version.h>
 

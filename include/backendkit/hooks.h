@@ -5,7 +5,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <backendkit/allocator.h>
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 #include <backendkit/generator.h>
 #include <backendkit/pinned_allocator.h>
 

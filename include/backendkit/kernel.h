@@ -12,7 +12,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <backendkit/fall_back.h>
-#include <backendkit/kernel_traits.h>
+#include <backendkit/kernel/kernel_traits.h>
 
 namespace backendkit {
 

@@ -9,9 +9,9 @@
 #include <c10/util/ApproximateClock.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
-#include <backendkit/device.h>
-#include <backendkit/device_trace.h>
-#include <backendkit/timed_event.h>
+#include <backendkit/device/device.h>
+#include <backendkit/profiler/device_trace.h>
+#include <backendkit/profiler/timed_event.h>
 
 namespace backendkit {
 

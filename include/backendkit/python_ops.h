@@ -10,13 +10,13 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
-#include <backendkit/autograd_threads.h>
-#include <backendkit/capabilities.h>
-#include <backendkit/device.h>
-#include <backendkit/fallback_report.h>
+#include <backendkit/device/autograd_threads.h>
+#include <backendkit/device/capabilities.h>
+#include <backendkit/device/device.h>
+#include <backendkit/device/properties.h>
+#include <backendkit/fallback/fallback_report.h>
 #include <backendkit/generator.h>
-#include <backendkit/in_flight.h>
-#include <backendkit/properties.h>
+#include <backendkit/memory/in_flight.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {

@@ -3,7 +3,7 @@
 
 #include <torch/csrc/jit/serialization/pickler.h>
 
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 
 namespace backendkit {
 

@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_has_compatible_shallow_copy_type_native.h>
 
-#include <backendkit/registrar.h>
+#include <backendkit/kernel/registrar.h>
 
 namespace backendkit {
 

@@ -9,7 +9,7 @@
 
 #include <c10/core/Stream.h>
 
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 
 namespace backendkit {
 

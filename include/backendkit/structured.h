@@ -7,7 +7,7 @@
 
 #include <backendkit/dense.h>
 #include <backendkit/kernel.h>
-#include <backendkit/structured_outputs.h>
+#include <backendkit/kernel/structured_outputs.h>
 
 namespace backendkit {
 

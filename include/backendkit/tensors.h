@@ -23,9 +23,9 @@
 #include <ATen/ops/view_native.h>
 #include <c10/util/ScopeExit.h>
 
-#include <backendkit/copy.h>
+#include <backendkit/copy/copy.h>
 #include <backendkit/hooks.h>
-#include <backendkit/registrar.h>
+#include <backendkit/kernel/registrar.h>
 
 namespace backendkit {
 

@@ -19,7 +19,7 @@
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #endif
 
-#include <backendkit/memory_statistics.h>
+#include <backendkit/memory/memory_statistics.h>
 
 /// Whether the PyTorch compiled for is of release MAJOR.MINOR or newer.
 #define BACKENDKIT_TORCH_AT_LEAST(MAJOR, MINOR) \

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <backendkit/caching_allocator.h>
+#include <backendkit/memory/caching_allocator.h>
 
 #include "simulator.h"
 

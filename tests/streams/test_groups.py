@@ -41,13 +41,13 @@ CHOICES = [
 ]
 SOURCE = """
 #include "runtime.h"
-#include <backendkit/capabilities.h>
+#include <backendkit/device/capabilities.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
-#include <backendkit/copy.h>
-#include <backendkit/host_allocator.h>
-#include <backendkit/host_memory.h>
-#include <backendkit/transfers.h>
+#include <backendkit/copy/copy.h>
+#include <backendkit/memory/host_allocator.h>
+#include <backendkit/fallback/host_memory.h>
+#include <backendkit/copy/transfers.h>
 template class backendkit::Copier<foo::Runtime>;
 template class backendkit::DeviceGuard<foo::Runtime>;
 template class backendkit::Events<foo::Runtime>;

@@ -15,11 +15,11 @@
 
 #include <c10/core/CPUAllocator.h>
 
-#include <backendkit/event.h>
+#include <backendkit/copy/transfers.h>
+#include <backendkit/device/event.h>
 #include <backendkit/guard.h>
 #include <backendkit/profiled_range.h>
 #include <backendkit/stream.h>
-#include <backendkit/transfers.h>
 
 #include "runtime.h"
 

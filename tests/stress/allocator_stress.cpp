@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <backendkit/caching_allocator.h>
+#include <backendkit/memory/caching_allocator.h>
 
 namespace {
 

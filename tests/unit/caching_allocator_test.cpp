@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <backendkit/caching_allocator.h>
+#include <backendkit/memory/caching_allocator.h>
 
 #include "catch.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include <backendkit/fair_shared_mutex.h>
+#include <backendkit/memory/fair_shared_mutex.h>
 
 #include "catch.h"
 

@@ -12,10 +12,10 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
 
+#include <backendkit/copy/element_runs.h>
+#include <backendkit/copy/transfers.h>
 #include <backendkit/hooks.h>
-#include <backendkit/host_allocator.h>
-#include <backendkit/strided.h>
-#include <backendkit/transfers.h>
+#include <backendkit/memory/host_allocator.h>
 
 namespace backendkit {
 
@@ -219,7 +219,7 @@ class HostMemory {
   static void write(Pair& pair, const at::Tensor& host) {
     const std::size_t first = bytes_of(host).first + pair.begin;
     need(pair, host);
-    if (const Runs runs(host); runs.few()) {
+    if (const ElementRuns runs(host); runs.few()) {
       runs.each(
           [&](std::size_t begin, std::size_t end) { pair.out.add(first + begin, first + end); });
     } else {

@@ -18,8 +18,8 @@
 #endif
 #include <kineto/libkineto.h>
 
-#include <backendkit/device.h>
-#include <backendkit/timed_event.h>
+#include <backendkit/device/device.h>
+#include <backendkit/profiler/timed_event.h>
 
 namespace backendkit {
 

@@ -13,7 +13,7 @@
 #include <cxxabi.h>
 #endif
 
-#include <backendkit/utf8.h>
+#include <backendkit/device/utf8.h>
 
 namespace backendkit {
 

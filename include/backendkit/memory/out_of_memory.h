@@ -10,8 +10,8 @@
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 
-#include <backendkit/device.h>
-#include <backendkit/memory_statistics.h>
+#include <backendkit/device/device.h>
+#include <backendkit/memory/memory_statistics.h>
 
 namespace backendkit {
 

@@ -15,7 +15,7 @@
 #include <pthread.h>
 #endif
 
-#include <backendkit/driver.h>
+#include <backendkit/device/driver.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {

@@ -6,9 +6,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/quantized/QTensorImpl.h>
 
+#include <backendkit/copy/element_runs.h>
+#include <backendkit/copy/transfers.h>
 #include <backendkit/pinned_allocator.h>
-#include <backendkit/strided.h>
-#include <backendkit/transfers.h>
 
 namespace backendkit {
 

@@ -13,8 +13,8 @@
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
 
-#include <backendkit/driver_error.h>
-#include <backendkit/given_memory.h>
+#include <backendkit/device/driver_error.h>
+#include <backendkit/device/given_memory.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {

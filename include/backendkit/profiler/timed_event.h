@@ -3,8 +3,8 @@
 
 #include <c10/core/Device.h>
 
-#include <backendkit/device.h>
-#include <backendkit/event.h>
+#include <backendkit/device/device.h>
+#include <backendkit/device/event.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {

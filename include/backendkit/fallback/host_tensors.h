@@ -10,7 +10,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/quantized/QTensorImpl.h>
 
-#include <backendkit/host_memory.h>
+#include <backendkit/fallback/host_memory.h>
 #include <backendkit/nested.h>
 
 namespace backendkit {

@@ -14,9 +14,9 @@
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty_like.h>
 
-#include <backendkit/attention.h>
-#include <backendkit/recurrent.h>
-#include <backendkit/registrar.h>
+#include <backendkit/fallback/attention.h>
+#include <backendkit/fallback/recurrent.h>
+#include <backendkit/kernel/registrar.h>
 #include <backendkit/torch_version.h>
 
 namespace backendkit {

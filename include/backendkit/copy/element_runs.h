@@ -12,7 +12,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/SmallVector.h>
 
-#include <backendkit/transfers.h>
+#include <backendkit/copy/transfers.h>
 
 namespace backendkit {
 
@@ -45,9 +45,9 @@ inline void check_storage(const at::Tensor& tensor) {
 }
 
 /// Where a tensor's elements are: runs of bytes without gaps, all of one length.
-class Runs {
+class ElementRuns {
  public:
-  explicit Runs(const at::Tensor& tensor) : length_(static_cast<std::int64_t>(tensor.itemsize())) {
+  explicit ElementRuns(const at::Tensor& tensor) : length_(static_cast<std::int64_t>(tensor.itemsize())) {
     if (tensor.numel() == 0) {
       count_ = 0;
       return;
@@ -103,7 +103,7 @@ template <class Runtime>
 std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tensor& host) {
   auto* const there = static_cast<char*>(first);
   const auto* const here = static_cast<const char*>(host.const_data_ptr());
-  const Runs runs(host);
+  const ElementRuns runs(host);
   Devices<Runtime>::use();
   if constexpr (host_accessible<Runtime>()) {
     Streams<Runtime>::synchronize_current(device);

@@ -13,15 +13,15 @@
 #include <c10/util/ScopeExit.h>
 #include <c10/util/SmallVector.h>
 
-#include <backendkit/event.h>
-#include <backendkit/fair_shared_mutex.h>
-#include <backendkit/in_flight.h>
+#include <backendkit/device/event.h>
+#include <backendkit/memory/fair_shared_mutex.h>
+#include <backendkit/memory/in_flight.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {
 
 /// A thread that begins a copy to memory of a device shares it; a thread that writes back what
-/// others may write has it alone, see strided.h. Threads get it in turn: while many copy, the one
+/// others may write has it alone, see element_runs.h. Threads get it in turn: while many copy, the one
 /// that writes back would wait for ever otherwise.
 inline FairSharedMutex& writes_to(c10::DeviceIndex device) {
   constexpr std::size_t kDevices = std::numeric_limits<c10::DeviceIndex>::max() + 1;

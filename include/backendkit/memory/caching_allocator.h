@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include <backendkit/memory_block.h>
-#include <backendkit/memory_driver.h>
-#include <backendkit/memory_history.h>
-#include <backendkit/memory_statistics.h>
+#include <backendkit/memory/memory_block.h>
+#include <backendkit/memory/memory_driver.h>
+#include <backendkit/memory/memory_history.h>
+#include <backendkit/memory/memory_statistics.h>
 
 namespace backendkit {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <mutex>
 
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 
 namespace backendkit {
 

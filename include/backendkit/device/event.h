@@ -4,7 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {

@@ -18,7 +18,7 @@
 #include <pthread.h>
 #endif
 
-#include <backendkit/device.h>
+#include <backendkit/device/device.h>
 
 namespace backendkit {
 

@@ -18,8 +18,8 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 
-#include <backendkit/host_random.h>
-#include <backendkit/registrar.h>
+#include <backendkit/fallback/host_random.h>
+#include <backendkit/kernel/registrar.h>
 
 namespace backendkit {
 
