@@ -71,7 +71,7 @@ if(BACKENDKIT_BUILD_TESTING)
   if(TARGET Catch2::Catch2WithMain)
     target_link_libraries(backendkit_catch INTERFACE Catch2::Catch2WithMain)
   else()
-    # Catch2 2 is one header; tests/unit/main.cpp holds its main.
+    # Catch2 2 is one header; tests/generator/unit/main.cpp holds its main.
     target_link_libraries(backendkit_catch INTERFACE Catch2::Catch2)
   endif()
 endif()

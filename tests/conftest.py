@@ -11,7 +11,7 @@ collect_ignore_glob = ["golden/cases/*", "cmake/errors/*"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write what is expected anew")
-    every = "also those of PyTorch's own tests that take hours; see tests/unchanged"
+    every = "also those of PyTorch's own tests that take hours; see tests/pytorch/unchanged"
     parser.addoption("--every-test", action="store_true", help=every)
 
 

@@ -9,7 +9,7 @@ namespace {
 
 // Lower-case names of the global namespace that the headers of C, POSIX and glibc declare, sorted;
 // without the variants of functions for other widths (`sinf32`, `open64`) and types that end in
-// `_t`. tests/names compiles a namespace of each name that it finds in the headers.
+// `_t`. tests/generator/names compiles a namespace of each name that it finds in the headers.
 // clang-format off
 constexpr std::string_view kNames[] = {
     "a64l", "abort", "abs", "accept", "accept4", "access", "acct", "acos", "acosf", "acosh",

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/wheels.md and docs/troubleshooting.md show is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+WHEELS = (ROOT / "docs" / "wheels.md").read_text(encoding="utf-8")
+TROUBLES = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+TOOLS = os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"]
+
+# Each object is a small one with debug information: the page's commands meet a real library.
+TINY = """
+set(CMAKE_CXX_COMPILE_OBJECT
+    "<CMAKE_CXX_COMPILER> <FLAGS> -x c++ -c ${CMAKE_CURRENT_LIST_DIR}/tiny.cpp -o <OBJECT>")
+"""
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    done = subprocess.run(
+        list(command),
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",  # readelf prints notes that are no text
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.M | re.S)
+
+
+def sections(library: Path) -> set[str]:
+    text = run("readelf", "-SW", library, cwd=library.parent)
+    return set(re.findall(r"\] (\.\S+)", text))
+
+
+def build_id(library: Path) -> str:
+    return run("readelf", "-n", library, cwd=library.parent).split("Build ID: ")[1].split()[0]
+
+
+def test_separate_debug_symbols(tmp_path: Path) -> None:
+    (lines,) = blocks(WHEELS, "cmake")
+    build, look = blocks(WHEELS, "console")
+    run(os.environ["BACKENDGEN"], "new", "foo", cwd=tmp_path)
+    project = tmp_path / "foo"
+    with open(project / "CMakeLists.txt", "a", encoding="utf-8") as file:
+        file.write(lines)
+    (tmp_path / "tiny.cpp").write_text("[[gnu::used]]\nstatic int use() { return 1; }\n")
+    (tmp_path / "tiny.cmake").write_text(TINY)
+    python = f"{Path(TOOLS).parent}:{os.environ['PATH']}"
+    arguments = f"-DCMAKE_PROJECT_INCLUDE={tmp_path}/tiny.cmake"
+    run("bash", "-euc", build, cwd=project, PATH=python, CMAKE_ARGS=arguments)
+
+    (tree,) = (project / "build").glob("torch-*")
+    whole = tree / "libtorch_foo.so.debug"
+    (wheel,) = (project / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if name.endswith(".debug")] == []
+        (member,) = [name for name in archive.namelist() if name.endswith(".so")]
+        stripped = Path(archive.extract(member, tmp_path))
+    assert ".gnu_debuglink" in sections(stripped)
+    assert not {".debug_info", ".symtab"} & sections(stripped)
+    assert {".debug_info", ".symtab"} <= sections(whole)
+    assert build_id(stripped) == build_id(whole)
+    link = run("readelf", "--string-dump=.gnu_debuglink", stripped, cwd=tmp_path)
+    assert "libtorch_foo.so.debug" in link
+
+    symbols = run("nm", whole, cwd=tmp_path).splitlines()
+    address = next(line.split()[0] for line in symbols if "3usev" in line)
+    look = look.replace("torch-2.13", tree.name).replace("0x1234", f"0x{address}")
+    shown = run("bash", "-euc", look, cwd=project)
+    assert build_id(whole) in shown
+    assert shown.splitlines()[-2] == "use()"
+    assert shown.splitlines()[-1].endswith("tiny.cpp:2")
+
+
+def test_the_license_arguments(tmp_path: Path) -> None:
+    """The page's setup.py is one that setuptools takes."""
+    (text,) = blocks(WHEELS, "python")
+    run(os.environ["BACKENDGEN"], "new", "foo", cwd=tmp_path)
+    for name in ("EULA.txt", "NOTICE"):
+        (tmp_path / "foo" / name).write_text("a text\n")
+    (tmp_path / "foo" / "setup.py").write_text(text)
+    said = run(TOOLS, "setup.py", "--quiet", "egg_info", cwd=tmp_path / "foo")
+    assert "Unknown distribution option" not in said
+    (info,) = (tmp_path / "foo" / "build" / "metadata").glob("*/PKG-INFO")
+    metadata = info.read_text()
+    assert "License-Expression: LicenseRef-Vendor\n" in metadata
+    assert re.findall("^License-File: (.*)$", metadata, re.M) == ["EULA.txt", "NOTICE"]
+
+
+def test_the_messages_of_a_build() -> None:
+    """Each that the page quotes is in the program that says it."""
+    table = WHEELS.partition("## What a build needs")[2].partition("## ")[0]
+    said = [
+        re.sub(r"^`+ ?| ?`+$", "", cell)
+        for row in re.findall(r"^\| (`.*?) \| ", table, re.M)
+        for cell in re.split(r", (?=``)", row.partition(", by pip")[0])
+    ]
+    assert len(said) == 7
+    sources = "".join(
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("python/backendkit/build.py", "python/backend/backendkit_backend.py")
+    )
+    for message in said[:-1]:
+        message = message.strip()
+        words = re.split(r"65\.5\.0|\.\.\./python|`cmake`|`ninja`", message)
+        assert [word for word in words if word.strip("` ") not in sources] == [], message
+
+
+def test_the_program_of_the_troubleshooting_page(tmp_path: Path) -> None:
+    (text,) = blocks(TROUBLES, "python")
+    with zipfile.ZipFile(os.environ["BACKENDKIT_TEST_WHEEL"]) as archive:
+        archive.extractall(tmp_path / "site")
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PYTHONPATH": str(tmp_path / "site")}
+    assert (
+        run(base, "-c", f"{text}\nprint(torch.foo.is_available())", cwd=tmp_path, **off) == "True\n"
+    )
+    without = text.replace("import torch_foo\n", "")
+    failed = subprocess.run(
+        [base, "-c", without],
+        env={**os.environ, **off},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert failed.returncode == 1
+    assert re.search(
+        r"Expected one of cpu, .* device type at start of device string: foo", failed.stderr
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/faults.md: what comes of each fault of a Runtime's functions."""
+
+from __future__ import annotations
+
+#: The faults of csrc/faulty.cpp, by the heads of their columns.
+COLUMNS = {
+    "std": "throws a `std::exception`",
+    "c10": "throws a `c10::Error`",
+    "other": "throws anything else",
+    "null": "returns null or 0",
+    "garbage": "returns what cannot be",
+    "slow": "is slow",
+    "late": "throws when its work has begun",
+}
+#: The functions that may return what a result must not be.
+_MAY_RETURN = {
+    "null": {"device_count", "allocate", "create_stream", "create_event", "allocate_host"},
+    "garbage": {
+        "device_count",
+        "current_device",
+        "allocate",
+        "elapsed_ms",
+        "memory_info",
+        "allocate_host",
+        "properties",
+        "save_metadata",
+    },
+}
+
+_HEAD = """\
+# Faults of a runtime
+
+What comes of each function of your [runtime](runtime.md) when it fails: at the first use of the
+device and, after the stroke where that differs, when the device has been in use. Measured under
+AddressSanitizer; made by `./dev test tests/runtime/faults --update`.
+
+"""
+
+_TAIL = """
+- **error**: a Python exception whose text names the function, the device and what was thrown or
+  returned, such as `foo::Runtime::copy failed on foo:0: ...`. It is a `RuntimeError`; a
+  `c10::Error` keeps its own type.
+- **warning**: the same text as a warning, where nothing can be thrown: memory or an event is given
+  back.
+- **no device**: the device's first use raises a `RuntimeError` that there is none, and
+  `torch.foo.device_count()` is 0.
+- **out of memory**: `torch.OutOfMemoryError`, after what is cached has been given back.
+- **waits**: the call takes as long as the function; nothing else changes.
+- **right**: nothing is noticed, since the function is called once in a process, and was before.
+
+No fault ends the process, and when the function is right again the device computes as before; only
+devices that could not be counted stay uncounted to the end of the process. What cannot be seen from
+outside is not in the table: a driver that says work is done when it is not, or copies other bytes.
+"""
+
+
+def applies(function: str, fault: str) -> bool:
+    """Whether a function can have a fault."""
+    return function in _MAY_RETURN[fault] if fault in _MAY_RETURN else True
+
+
+def page(functions: list[str], outcomes: dict[tuple[str, str, bool], str]) -> str:
+    """The page, of the outcomes by function, fault and whether the device was in use."""
+
+    def cell(function: str, fault: str) -> str:
+        if not applies(function, fault):
+            return ""
+        first, later = (outcomes[function, fault, used] for used in (False, True))
+        return first if first == later else f"{first} / {later}"
+
+    heads = ["function", *COLUMNS.values()]
+    rows = [heads, ["---"] * len(heads)]
+    rows += [[f"`{one}`", *(cell(one, fault) for fault in COLUMNS)] for one in functions]
+    return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows) + _TAIL

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sixty kernels, dense and strided, do what the CPU does; each mode in processes of its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import tomllib
+from conftest import MODES, ROOT, run
+
+HERE = Path(__file__).parent
+KERNELS = ROOT / "examples" / "kernels"
+OP_DB = ROOT / "tests" / "pytorch" / "op_db"
+ANSWERED = """
+import json, sys, torch, torch_foo
+has = torch._C._dispatch_has_kernel_for_dispatch_key
+print([name for name in sys.argv[1:] if not has("aten::" + name, "PrivateUse1")])
+"""
+# With the backend loaded; it is not installed, so `import torch` does not find it by itself.
+SAMPLES = """
+import sys, torch_foo
+sys.path.insert(0, sys.argv.pop(1))
+import run_op_db
+sys.exit(run_op_db.main())
+"""
+
+
+def kernels(mode: str) -> dict[str, object]:
+    text = (KERNELS / mode / "backend.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["operators"]["kernels"]
+
+
+def test_there_are_sixty_in_both() -> None:
+    dense, strided = (kernels(mode) for mode in MODES)
+    assert len(dense) == 60
+    assert dense == strided
+
+
+def test_all_are_registered(site: Path, mode: str) -> None:
+    done = run(sys.executable, "-c", ANSWERED, *kernels(mode), PYTHONPATH=str(site))
+    assert done.stdout.strip() == "[]"
+
+
+def test_calls_do_what_they_do_on_the_cpu(site: Path, mode: str) -> None:
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "check_semantics.py"]
+    done = run(sys.executable, *command, PYTHONPATH=str(site), KERNELS_MODE=mode)
+    assert done.returncode == 0, done.stdout[-8000:]
+    assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
+
+
+def test_samples_of_pytorch(site: Path, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = "forward,backward,out"
+    done = run(sys.executable, "-c", SAMPLES, OP_DB, "--kinds", kinds, PYTHONPATH=str(site))
+    totals = re.findall(r"^\w+ \w+: \d+ calls.*", done.stdout, re.M)
+    with capsys.disabled():
+        print("".join(f"\n{mode}: {total}" for total in totals))
+    assert done.returncode == 0, done.stdout[-8000:]
+    assert len(totals) == 5

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Runtime with each choice of the groups of functions compiles, on the PyTorch there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+HEADER = (ROOT / "templates" / "project" / "csrc" / "runtime.h").read_text(encoding="utf-8")
+SIMULATOR = "namespace foo::simulator { constexpr bool kUnified = false; }\n"
+STREAMS = ("create_stream", "synchronize_stream", "query_stream")
+EVENTS = ("create_event", "destroy_event", "record_event", "wait_event", "query_event")
+EVENTS += ("synchronize_event",)
+GROUPS = {
+    "streams": STREAMS,
+    "events": EVENTS,
+    "timing": ("elapsed_ms",),
+    "memory": ("memory_info",),
+    "pinned": ("allocate_host", "deallocate_host", "is_host_pointer"),
+    "peers": ("can_access_peer", "copy_peer"),
+    "properties": ("properties",),
+}
+CHOICES = [
+    (),
+    ("streams",),
+    ("events",),
+    ("streams", "events"),
+    ("streams", "events", "timing"),
+    ("memory",),
+    ("pinned",),
+    ("streams", "pinned"),
+    ("streams", "events", "pinned"),
+    ("peers", "properties"),
+    ("streams", "peers"),
+    ("streams", "events", "peers"),
+]
+SOURCE = """
+#include "runtime.h"
+#include <backendkit/device/capabilities.h>
+#include <backendkit/guard.h>
+#include <backendkit/hooks.h>
+#include <backendkit/copy/copy.h>
+#include <backendkit/memory/host_allocator.h>
+#include <backendkit/fallback/host_memory.h>
+#include <backendkit/copy/transfers.h>
+template class backendkit::Copier<foo::Runtime>;
+template class backendkit::DeviceGuard<foo::Runtime>;
+template class backendkit::Events<foo::Runtime>;
+template class backendkit::Hooks<foo::Runtime>;
+template class backendkit::HostAllocator<foo::Runtime>;
+template class backendkit::HostMemory<foo::Runtime>;
+template class backendkit::Streams<foo::Runtime>;
+template class backendkit::Transfers<foo::Runtime>;
+template std::vector<backendkit::Capability> backendkit::capabilities<foo::Runtime>();
+"""
+
+
+def header(groups: tuple[str, ...]) -> str:
+    """The starter project's runtime without the functions of the other groups."""
+    text = HEADER.replace("{{device}}", "foo")
+    for group in set(GROUPS) - set(groups):
+        for function in GROUPS[group]:
+            text, count = re.subn(rf"  static [^;(]*\b{function}\([^;]*;\n", "", text)
+            assert count == 1
+    return text
+
+
+@pytest.mark.parametrize("groups", CHOICES, ids="-".join)
+def test_the_rest_can_be_left_out(tmp_path: Path, groups: tuple[str, ...]) -> None:
+    source = tmp_path / "groups.cpp"
+    source.write_text(SOURCE)
+    (tmp_path / "runtime.h").write_text(header(groups))
+    (tmp_path / "simulator.h").write_text(SIMULATOR)
+    ask = "import torch; print(torch.__path__[0])"
+    python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    torch = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout
+    command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra"]
+    headers = f"{torch.strip()}/include"
+    command += ["-Werror", f"-I{ROOT / 'include'}", "-isystem", headers]
+    command += ["-isystem", f"{headers}/torch/csrc/api/include"]
+    done = subprocess.run([*command, source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_function_that_can_be_left_out_is_of_a_capability() -> None:
+    include = ROOT / "include" / "backendkit"
+    text = (include / "runtime.h").read_text(encoding="utf-8")
+    functions = re.findall(r"BACKENDKIT_CHECK_OPTIONAL\(Has\w+, (\w+),", text)
+    assert len(functions) > 10
+    told = (include / "capabilities.h").read_text(encoding="utf-8")
+    named = {one for group in re.findall(r'"([^"]*)"\}', told) for one in group.split(", ")}
+    assert set(functions) <= named, set(functions) - named
