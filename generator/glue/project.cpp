@@ -105,6 +105,15 @@ void add_tree(std::vector<Task>& tasks, const Values& values, std::string_view f
   }
 }
 
+/// Adds every file below `folder` as it is, for a place below `target`.
+void add_copies(std::vector<Task>& tasks, std::string_view folder, const std::string& target) {
+  for (const TemplateFile& file : templates_below(folder)) {
+    const std::string_view path = file.path.substr(folder.size());
+    tasks.push_back(
+        {fmt::format("{}/{}", target, path), [&file] { return std::string(file.text); }});
+  }
+}
+
 /// The files that register kernels, which must outlive the tasks.
 void add_registrations(std::vector<Task>& tasks, const std::vector<KernelModel>& kernels) {
   constexpr std::string_view kFolder = "registrations/";
@@ -159,6 +168,7 @@ Values description_values(const Description& description) {
       {"fallback", falls_back ? "cpu" : "error"},
       {"imports", python_list(description.imports)},
       {"amp_dtypes", python_list(description.amp_dtypes)},
+      {"has_ops", description.custom.empty() ? "False" : "True"},
       {"kernel_dtypes", kernel_dtypes(description)},
       {"kernels", kernel_names(description)},
       {"amp_default", autocast_default(description)},
@@ -168,7 +178,6 @@ Values description_values(const Description& description) {
   values.sections = {
       {"fallback_cpu", falls_back},
       {"has_kernels", !description.kernels.empty() || !description.custom.empty()},
-      {"has_custom", !description.custom.empty()},
   };
   return values;
 }
@@ -210,19 +219,20 @@ Plan plan_project(const Description& description) {
 
 Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model) {
   const Values values = glue_values(description, torch, model);
-  const std::string python = "python/";
+  const std::string package = "python/" + description.package.value;
+  const std::string module = "python/" + with_slashes(description.module());
   const bool submodule = description.layout == Layout::kSubmodule;
   std::vector<Task> tasks;
   add_tree(tasks, values, "glue/", "");
   add_registrations(tasks, model.kernels);
   if (!description.custom.empty()) {
     add_tree(tasks, values, "custom/glue/", "");
-    add_tree(tasks, values, "custom/python/", python + with_slashes(description.module()));
+    add_tree(tasks, values, "custom/python/", module);
   }
   add_tree(tasks, values, "packaging/", "packaging");
-  add_tree(tasks, values, "python/common/", python + with_slashes(description.module()));
-  add_tree(tasks, values, submodule ? "python/submodule/" : "python/package/",
-           python + description.package.value);
+  add_tree(tasks, values, "python/generated/", package);
+  add_copies(tasks, "python/common/", module);
+  add_copies(tasks, submodule ? "python/submodule/" : "python/package/", package);
   return carry_out(tasks);
 }
 

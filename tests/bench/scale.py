@@ -40,7 +40,7 @@ def run(*command: object, cwd: Path | None = None, stdin: IO[str] | None = None)
 
 
 def operator_names(torch: str) -> list[str]:
-    program = Path(os.environ["BACKENDKIT_BUILD"]) / "tests" / "pytorch" / "operators" / "dump_signatures"
+    program = Path(os.environ["BACKENDKIT_BUILD"], "tests/pytorch/operators/dump_signatures")
     return [line.split("\t")[0] for line in run(program, torch).splitlines()]
 
 

@@ -17,7 +17,8 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_metadata_shown_is_what_a_backend_of_the_tests_keeps() -> None:
-    source = (ROOT / "tests" / "runtime" / "kernels" / "state" / "metadata.cpp").read_text(encoding="utf-8")
+    metadata = ROOT / "tests" / "runtime" / "kernels" / "state" / "metadata.cpp"
+    source = metadata.read_text(encoding="utf-8")
     shown = blocks("serialization.md", "cpp")
     assert len(shown) == 2
     assert [block for block in shown if block not in source] == []

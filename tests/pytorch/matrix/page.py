@@ -135,7 +135,7 @@ and the samples of PyTorch's operator database.
 ## How this was made
 
 `./dev matrix`, which writes this page whole. `./dev matrix 2.9.1` tests one release and keeps the
-other rows, which lie in `tests/pytorch/matrix/results.json`. It leaves its wheel for another Python:
+other rows, which `tests/pytorch/matrix/results.json` has. It leaves its wheel for another Python:
 
 ```text
 ./dev matrix --python EXE --wheel build/matrix/2.13.0/dist/torch_foo-*.whl 2.13.0

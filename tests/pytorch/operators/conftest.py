@@ -112,7 +112,8 @@ def compiler(pytorch: PyTorch) -> Compiler:
 
 @pytest.fixture(scope="session")
 def operators(pytorch: PyTorch) -> list[Operator]:
-    program = from_environment("BACKENDKIT_BUILD") / "tests" / "pytorch" / "operators" / "dump_signatures"
+    build = from_environment("BACKENDKIT_BUILD")
+    program = build / "tests" / "pytorch" / "operators" / "dump_signatures"
     dump = subprocess.run([program, pytorch.folder], capture_output=True, text=True, check=True)
     return [Operator(*line.split("\t")) for line in dump.stdout.splitlines()]
 

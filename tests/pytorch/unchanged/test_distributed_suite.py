@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own tests of torch.distributed end as without the wheel; see distributed_suite.py.
 
-Some of them here; `./dev test tests/pytorch/unchanged/test_distributed_suite.py --every-test` runs all 720,
-three times, in hours.
+Some of them here; `./dev test tests/pytorch/unchanged/test_distributed_suite.py --every-test` runs
+all 720, three times, in hours.
 """
 
 from __future__ import annotations

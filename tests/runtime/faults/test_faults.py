@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a Runtime throws, returns or delays is an error that names it, and corrupts nothing.
 
-All of it runs under AddressSanitizer. `pytest tests/runtime/faults --update` writes docs/faults.md anew.
+All of it runs under AddressSanitizer. `pytest tests/runtime/faults --update` writes docs/faults.md
+anew.
 """
 
 from __future__ import annotations

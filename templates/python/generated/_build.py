@@ -7,6 +7,8 @@ from typing import Optional
 
 #: Name of the device: `torch.device("{{device}}")`, `torch.{{device}}`.
 DEVICE = "{{device}}"
+#: What it is, in a sentence.
+SUMMARY = {{summary_quoted}}
 #: What pip installs, and the Python module that holds the backend.
 PACKAGE = "{{package}}"
 MODULE = "{{module}}"
@@ -17,6 +19,8 @@ TORCH_MINOR = "{{torch_minor}}"
 ON_FAILURE = "{{on_failure}}"
 #: The vendor's modules to import once the library is loaded.
 IMPORTS: list[str] = {{imports}}
+#: Whether there are operators of the vendor's own: [[operators.custom]].
+HAS_OPS = {{has_ops}}
 #: Names of the dtypes that autocast may use on the device.
 AMP_DTYPES: list[str] = {{amp_dtypes}}
 #: What computes an operator that has no kernel: "cpu", or nothing, which is an "error".
