@@ -59,9 +59,9 @@ def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None
         setattr(torch._C, name, _delegate(_FUNCTIONS[name], other))
     _keep_pinning(other)
     importlib.import_module("._defaults", __package__).keep_activities(torch.autograd)
-    torch.Generator = _stand_in(torch.Generator, torch.device("cpu"))
-    torch.Stream = _stand_in(torch.Stream, other)
-    torch.Event = _stand_in(torch.Event, other)
+    places = {"Generator": torch.device("cpu"), "Stream": other, "Event": other}
+    for name, place in places.items():
+        setattr(torch, name, _stand_in(getattr(torch, name), place))
 
 
 def _refuse(operator: Any, *arguments: Any, **options: Any) -> None:
@@ -113,7 +113,8 @@ def _keep_pinning(other: Optional[torch.device]) -> None:
             return is_pinned(self, device)
         if other is None or not torch.get_device_module(other).is_initialized():
             return False
-        return torch.ops.aten.is_pinned(self, other)
+        pinned: bool = torch.ops.aten.is_pinned(self, other)
+        return pinned
 
     def pin_memory_here(self: torch.Tensor, device: Any = None) -> torch.Tensor:
         if device is not None:
@@ -123,8 +124,8 @@ def _keep_pinning(other: Optional[torch.device]) -> None:
         return self if is_pinned_here(self) else torch.ops.aten._pin_memory(self, other)
 
     is_pinned_here.__name__, pin_memory_here.__name__ = is_pinned.__name__, pin_memory.__name__
-    torch.Tensor.is_pinned = is_pinned_here
-    torch.Tensor.pin_memory = pin_memory_here
+    for name, method in (("is_pinned", is_pinned_here), ("pin_memory", pin_memory_here)):
+        setattr(torch.Tensor, name, method)
 
 
 def _stand_in(original: type, other: Optional[torch.device]) -> type:
@@ -141,9 +142,9 @@ def _stand_in(original: type, other: Optional[torch.device]) -> type:
             place = options.get("device", arguments[0] if arguments else None)
             if str(place).split(":")[0] == _device._NAME:
                 _device._lazy_init()
-            if isinstance(place, int) and other is None:
-                raise _no_accelerator()
             if isinstance(place, int):
+                if other is None:
+                    raise _no_accelerator()
                 options["device"] = torch.device(other.type, place)
                 return original(*arguments[1:], **options)
             if place is None and "device_type" not in options:

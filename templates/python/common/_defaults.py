@@ -123,7 +123,8 @@ def keep_accelerator(module: types.ModuleType) -> None:
     @functools.wraps(original)
     def device_count() -> int:
         is_ours = module.current_accelerator() == torch.device(_NAME)
-        return _device.device_count() if is_ours else original()
+        count: int = _device.device_count() if is_ours else original()
+        return count
 
     vars(module)["device_count"] = device_count
 

@@ -94,7 +94,8 @@ def _is_in_bad_fork() -> bool:
     if _failure is not None:
         return False
     if torch.compiler.is_dynamo_compiling():  # which knows no getpid
-        return _library().is_in_bad_fork()
+        forked: bool = _library().is_in_bad_fork()
+        return forked
     if _bad_fork[0] != os.getpid():
         _bad_fork = (os.getpid(), _library().is_in_bad_fork())
     return _bad_fork[1]
@@ -176,7 +177,8 @@ def _as_index(number: Any) -> int:
 
 def _current_device() -> int:
     """As `current_device`, of a device that is in use; torch.compile calls it while it traces."""
-    return _library().current_device()
+    index: int = _library().current_device()
+    return index
 
 
 def _exchange_device(device: int) -> int:

@@ -16,7 +16,7 @@ import torch
 
 # Not `from . import`: that would wait for the package, which may be waiting for this module.
 _autograd = importlib.import_module("._autograd", __package__)
-_device = importlib.import_module("._device", __package__)
+_device: Any = importlib.import_module("._device", __package__)
 _release = importlib.import_module("._release", __package__)
 _streams = importlib.import_module("._streams", __package__)
 
@@ -95,7 +95,8 @@ def _interface(module: types.ModuleType) -> type:
     }
     base = module.DeviceInterface
     members.update(_release.classes_of_interface(module))
-    return type(base)(f"{_NAME.capitalize()}Interface", (base,), members)
+    interface: type = type(base)(f"{_NAME.capitalize()}Interface", (base,), members)
+    return interface
 
 
 def teach(dynamo: types.ModuleType) -> None:

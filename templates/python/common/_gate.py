@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -21,10 +22,10 @@ def open_to_others(name: str) -> Iterator[None]:
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
         yield  # PyTorch calls nobody
         return
-    spec = sys.modules[name].__spec__
+    spec: Any = sys.modules[name].__spec__
     was = getattr(spec, "_initializing", False)  # a module that is loaded again has none
     spec._initializing = False
-    lock = importlib._bootstrap._get_module_lock(name)
+    lock = vars(importlib)["_bootstrap"]._get_module_lock(name)
     # Python asks the flag first since 3.11; before, it takes the lock whatever the flag says.
     held = sys.version_info < (3, 11) and lock.owner == threading.get_ident()
     if held:

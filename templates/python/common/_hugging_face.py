@@ -54,7 +54,8 @@ def add_memory(module: types.ModuleType) -> None:
         if not _is_taken():
             return known(max_memory)
         if max_memory is not None:
-            return _without_warning(module, lambda: known(max_memory))
+            found: dict[Any, Any] = _without_warning(module, lambda: known(max_memory))
+            return found
         if not _device.capabilities().has("memory_info"):
             vars(module)["logger"].warning(
                 f"the driver of {_NAME} does not tell how much memory there is, so nothing is "
@@ -167,8 +168,9 @@ def add_pipeline_device(module: types.ModuleType) -> None:
         places = getattr(given.arguments["model"], "hf_device_map", None)
         if wanted is None:  # a model that is split lies where its first part does
             wanted = 0 if places is None else next(iter(places.values()), None)
-        is_number = isinstance(wanted, int) and wanted >= 0
-        place = torch.device(_NAME, wanted) if is_number and _is_taken() else None
+        place = None
+        if isinstance(wanted, int) and wanted >= 0 and _is_taken():
+            place = torch.device(_NAME, wanted)
         if place is not None and places is None:
             given.arguments["device"] = place
         known(*given.args, **given.kwargs)
@@ -204,9 +206,7 @@ def add_location(module: types.ModuleType) -> None:
         __doc__ = known.__doc__
         __module__ = module.__name__
 
-        def __new__(  # type: ignore[misc]
-            cls, filename: Any, framework: str, device: Any = "cpu", **more: Any
-        ) -> Any:
+        def __new__(cls, filename: Any, framework: str, device: Any = "cpu", **more: Any) -> Any:
             if framework in ("pt", "torch", "pytorch"):
                 device = _number(device)
             return known(filename, framework, device=device, **more)

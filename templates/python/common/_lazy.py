@@ -8,7 +8,7 @@ import threading
 import types
 import warnings
 from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, cast
 
 __all__ = ["when_imported"]
 
@@ -75,10 +75,11 @@ class _Finder:
         finders = list(sys.meta_path)
         for finder in finders[finders.index(self) + 1 :] if self in finders else []:
             find = getattr(finder, "find_spec", None)
-            spec = None if find is None else find(name, path, target)
-            if spec is not None:
+            found = None if find is None else find(name, path, target)
+            if found is not None:
+                spec: importlib.machinery.ModuleSpec = found
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader)
+                    spec.loader = cast(Any, _Loader(spec.loader))
                 return spec
         return None
 

@@ -72,7 +72,8 @@ def _accelerator(base: Any) -> type:
         @staticmethod
         def auto_device_count() -> int:
             """What `devices="auto"` takes: one, for several would need a process group."""
-            return min(1, _device.device_count())
+            count: int = _device.device_count()
+            return min(1, count)
 
         @staticmethod
         def is_available() -> bool:

@@ -19,13 +19,13 @@ import struct
 import sys
 import types
 import warnings
-from typing import Callable, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 import torch
 
 # Not `from . import`: that would wait for the package, which may be waiting for this module.
 _build = importlib.import_module("._build", __package__)
-_device = importlib.import_module("._device", __package__)
+_device: Any = importlib.import_module("._device", __package__)
 _release = importlib.import_module("._release", __package__)
 
 _Answers = dict[str, Union[torch.device, RuntimeError, None]]
@@ -151,7 +151,8 @@ def _register() -> None:
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
         # As `cuda()`: what a lazy module lets be called before it knows its shapes.
         method = getattr(torch.Tensor, _build.DEVICE)
-        torch.nn.parameter.UninitializedTensorMixin._allowed_methods.append(method)
+        lazy: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
+        lazy._allowed_methods.append(method)
         _add_parts()
 
 

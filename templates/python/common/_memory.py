@@ -109,7 +109,8 @@ def mem_get_info(device: _Device = None) -> tuple[int, int]:
     Raises as `init` does, and NotImplementedError where the runtime does not say it.
     """
     index = _device._index(device)
-    return _device._library().memory_info(index)
+    free_and_total: tuple[int, int] = _device._library().memory_info(index)
+    return free_and_total
 
 
 def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> None:
@@ -125,15 +126,14 @@ def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> 
 def get_per_process_memory_fraction(device: _Device = None) -> float:
     """The part of a device's memory that this process may have; raises as `init` does."""
     index = _device._index(device)
-    return _device._library().memory_fraction(index)
+    fraction: float = _device._library().memory_fraction(index)
+    return fraction
 
 
 def memory_snapshot(device: _Device = None) -> list[dict[str, Any]]:
     """The segments of one device, or of all, and their blocks, as `torch.cuda.memory_snapshot`."""
-    if device is None:
-        chosen = range(_device.device_count() if _device.is_initialized() else 0)
-    else:
-        chosen = [_device._index(device)]
+    count = _device.device_count() if _device.is_initialized() else 0
+    chosen = range(count) if device is None else [_device._index(device)]
     return [segment for index in chosen for segment in _segments(index)]
 
 
@@ -141,7 +141,7 @@ def _segments(device: int) -> Iterator[dict[str, Any]]:
     heads, parts = _device._library().memory_snapshot(device)
     blocks = _rows(parts, 4)
     for address, size, stream, small, count in _rows(heads, 5):
-        segment = {
+        segment: dict[str, Any] = {
             "device": device,
             "address": address,
             "total_size": size,
@@ -225,7 +225,7 @@ def memory_summary(device: _Device = None, abbreviated: bool = False) -> str:
     stats = memory_stats_as_nested_dict(index)
     title = f"{_device._NAME}:{index}, {stats['num_ooms']} times out of memory"
     lines = [f"{title}, {stats['num_alloc_retries']} times the cache was freed"]
-    table = [("", "current", "peak", "allocated", "freed")]
+    table: list[tuple[str, ...]] = [("", "current", "peak", "allocated", "freed")]
     pools = ("all",) if abbreviated else ("all", "large_pool", "small_pool")
     for name, figures in stats.items():
         if not isinstance(figures, dict):

@@ -97,7 +97,8 @@ def _seed_each(seed: int) -> None:
 def seed() -> int:
     """Seeds the current device's generator at random and returns the seed; raises as `init`."""
     index = _device._index(None)
-    return _device._library().seed(index) % (1 << 64)
+    drawn: int = _device._library().seed(index)
+    return drawn % (1 << 64)
 
 
 def seed_all() -> int:
@@ -110,13 +111,15 @@ def seed_all() -> int:
 def initial_seed() -> int:
     """The seed of the current device's generator; raises as `init` does."""
     index = _device._index(None)
-    return _device._library().initial_seed(index) % (1 << 64)
+    seed: int = _device._library().initial_seed(index)
+    return seed % (1 << 64)
 
 
 def get_rng_state(device: _Device = None) -> torch.Tensor:
     """The state of a device's generator, a tensor of bytes on the CPU; raises as `init` does."""
     index = _device._index(device)
-    return _device._library().get_rng_state(index)
+    state: torch.Tensor = _device._library().get_rng_state(index)
+    return state
 
 
 def get_rng_state_all() -> list[torch.Tensor]:

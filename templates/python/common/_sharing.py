@@ -84,7 +84,8 @@ def share(module: types.ModuleType) -> None:
         rebuild, arguments = reduce_storage(_kept(one.cpu()))
         return _storage, (rebuild, arguments, one.device.index)
 
-    for kind in (*torch._tensor_classes, torch.Tensor, torch.nn.Parameter):
+    kinds: list[Any] = [*torch._tensor_classes, torch.Tensor, torch.nn.Parameter]
+    for kind in kinds:
         ForkingPickler.register(kind, tensor)
     ForkingPickler.register(torch.UntypedStorage, storage)
 

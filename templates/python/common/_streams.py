@@ -32,9 +32,9 @@ _PRIVATE_USE_1 = 20  # c10::DeviceType::PrivateUse1
 class _Ours(type):
     """Makes instances of PyTorch's own class, which its functions insist on, ours on our device."""
 
-    _base: type
+    _base: Any
 
-    def __instancecheck__(cls, instance: object) -> bool:
+    def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls._base) and instance.device.type == _device._NAME
 
 
@@ -47,7 +47,9 @@ class Stream(metaclass=_Ours):
 
     _base = torch.Stream
 
-    def __new__(cls, device: _Device = None, priority: int = 0) -> torch.Stream:
+    def __new__(  # type: ignore[misc]
+        cls, device: _Device = None, priority: int = 0
+    ) -> torch.Stream:
         place = torch.device(_device._NAME, _device._index(device))
         return torch.Stream(device=place, priority=priority)
 
@@ -61,7 +63,7 @@ class Event(metaclass=_Ours):
 
     _base = torch.Event
 
-    def __new__(
+    def __new__(  # type: ignore[misc]
         cls,
         enable_timing: bool = False,
         blocking: bool = False,
@@ -112,7 +114,8 @@ def _set_stream_by_id(stream_id: int, device_index: int, device_type: int) -> No
 
 def _raw_stream(device_index: int) -> int:
     """The number of the current stream, for code that a compiler generates."""
-    return _device._library().current_stream(device_index)
+    stream: int = _device._library().current_stream(device_index)
+    return stream
 
 
 class StreamContext:

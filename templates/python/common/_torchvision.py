@@ -45,8 +45,7 @@ def add_autocast(module: types.ModuleType) -> None:
     key = "AutocastPrivateUse1"
     for name in _OPERATORS:
         operator = getattr(torch.ops.torchvision, name, None)
-        is_free = operator is not None and not torch._C._dispatch_has_kernel_for_dispatch_key(
-            f"torchvision::{name}", key
-        )
-        if is_free and _device.get_amp_supported_dtype():
+        if operator is None or not _device.get_amp_supported_dtype():
+            continue
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"torchvision::{name}", key):
             _library.impl(name, _in_float32(operator), key)

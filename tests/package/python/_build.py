@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What templates/python/generated/_build.py is for one backend, for checks that build nothing."""
+
+from typing import Optional
+
+DEVICE = "foo"
+SUMMARY = "The device foo for PyTorch"
+PACKAGE = "torch_foo"
+MODULE = "torch_foo"
+VERSION = "0.1.0"
+TORCH_MINOR = "2.13"
+ON_FAILURE = "warn"
+IMPORTS: list[str] = []
+HAS_OPS = False
+AMP_DTYPES: list[str] = []
+FALLBACK = "cpu"
+KERNEL_DTYPES: Optional[list[str]] = None
+KERNELS: list[str] = []
