@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 # Inputs and expected results, in which there are projects with tests of their own.
-collect_ignore_glob = ["golden/cases/*", "cmake/errors/*"]
+collect_ignore_glob = ["generator/golden/cases/*", "package/cmake/errors/*"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +27,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFolder(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid.split("/")[1]
+            return "/".join(nodeid.split("/")[1:3])
 
     return ByFolder(config, log)

@@ -7,6 +7,8 @@ from typing import Optional
 
 #: Name of the device: `torch.device("kite")`, `torch.kite`.
 DEVICE = "kite"
+#: What it is, in a sentence.
+SUMMARY = "PyTorch backend for kite devices"
 #: What pip installs, and the Python module that holds the backend.
 PACKAGE = "torch_kite"
 MODULE = "torch_kite"
@@ -17,6 +19,8 @@ TORCH_MINOR = "2.13"
 ON_FAILURE = "warn"
 #: The vendor's modules to import once the library is loaded.
 IMPORTS: list[str] = []
+#: Whether there are operators of the vendor's own: [[operators.custom]].
+HAS_OPS = False
 #: Names of the dtypes that autocast may use on the device.
 AMP_DTYPES: list[str] = []
 #: What computes an operator that has no kernel: "cpu", or nothing, which is an "error".
