@@ -25,7 +25,7 @@ std::string purpose(const std::string& path, const Description& description) {
       {"csrc/runtime.h", "your device: the functions PyTorch needs of it"},
       {"csrc/runtime.cpp", "the functions: calls of a simulator, then of your driver"},
       {"csrc/kernels.cpp", "your kernels"},
-      {"csrc/simulator.h", "devices that are pretended, until yours is there"},
+      {"csrc/simulator.h", "simulated devices; delete these files once your driver works"},
       {description.package.value + "/extras.py", "your Python"},
       {"setup.py", "wheel, with the torch.backends entry point"},
   };

@@ -141,30 +141,31 @@ template <class Runtime>
 concept HasStreams =
     HasCreateStream<Runtime> && HasSynchronizeStream<Runtime> && HasQueryStream<Runtime>;
 
-/// `backendkit::EventHandle create_event(int device, bool timing)`: a new event, which is done as
-/// long as it was not recorded; `timing` when its time will be asked for.
+/// `backendkit::EventHandle create_event(int device, bool timing)`: creates an event, which
+/// counts as complete until it is recorded; `timing` is true if PyTorch will ask for its time.
 template <class Runtime>
 concept HasCreateEvent = requires(int device, bool timing) {
   { Runtime::create_event(device, timing) } -> std::same_as<EventHandle>;
 };
 
-/// `void destroy_event(backendkit::EventHandle event, int device)`: frees an event; what waits for
-/// it goes on to. Does not throw.
+/// `void destroy_event(backendkit::EventHandle event, int device)`: destroys an event;
+/// streams already waiting on it keep waiting until it completes. Does not throw.
 template <class Runtime>
 concept HasDestroyEvent = requires(EventHandle event, int device) {
   { Runtime::destroy_event(event, device) } -> std::same_as<void>;
 };
 
 /// `void record_event(backendkit::EventHandle event, backendkit::StreamHandle stream, int device)`:
-/// the event is done when the work is that the stream has now. May be called again.
+/// records the event: it completes once all work queued on the stream so far has completed. May be
+/// called again.
 template <class Runtime>
 concept HasRecordEvent = requires(EventHandle event, StreamHandle stream, int device) {
   { Runtime::record_event(event, stream, device) } -> std::same_as<void>;
 };
 
 /// `void wait_event(backendkit::StreamHandle stream, backendkit::EventHandle event, int device)`:
-/// work that the stream, one of the device, gets later begins after the event, as it was recorded
-/// last, is done. The event may be another device's. Does not wait itself.
+/// work queued on the stream, one of the device, from now on starts after the event completes, as
+/// it was last recorded. The event may be another device's. Returns at once.
 template <class Runtime>
 concept HasWaitEvent = requires(StreamHandle stream, EventHandle event, int device) {
   { Runtime::wait_event(stream, event, device) } -> std::same_as<void>;

@@ -66,9 +66,9 @@ enum class Inputs { kStrided, kDense };
 /// or raise the error of PyTorch's own kernels.
 enum class Unsupported { kFallback, kError };
 
-/// What is so for most kernels. Generated code derives a type from it for each kernel, its traits,
-/// which adds `static constexpr const char* kArguments`, such as "self, other, alpha, out", for
-/// errors, and hides what is otherwise.
+/// The traits of a kernel, with the values that most kernels have. Generated code derives a type
+/// from it for each kernel. That type adds `static constexpr const char* kArguments`, such as
+/// "self, other, alpha, out", for errors, and redefines each value that differs.
 struct KernelTraits {
   static constexpr bool kOneDevice = true;  // PyTorch wants its tensors on one device
   static constexpr Inputs kInputs = Inputs::kStrided;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The starter project's pretended device does what a real one does: it keeps the host away."""
+"""The starter project's simulated device does what a real one does: it keeps the host away."""
 
 from __future__ import annotations
 
