@@ -136,30 +136,27 @@ std::string manual(const CommandSpec& spec) {
   return text;
 }
 
-int refuse(Context& context, const std::string& message, const std::string& help) {
-  context.console.error(message, help);
-  return kUsage;
-}
-
 int refuse_command(Context& context, const std::string& name) {
   if (name.size() > 1 && name.front() == '-') {
-    return refuse(context, fmt::format("unknown option `{}`", name),
-                  "`backendgen --help` lists the commands and options");
+    context.refuse(fmt::format("unknown option `{}`", name),
+                   "`backendgen --help` lists the commands and options");
+    return kUsage;
   }
   std::vector<std::string> names;
   for (const Registered& entry : commands()) names.push_back(entry.spec.name);
   const auto near = nearest(name, names);
-  return refuse(
-      context, fmt::format("unknown command `{}`", name),
+  context.refuse(
+      fmt::format("unknown command `{}`", name),
       near ? fmt::format("did you mean `{}`?", *near) : "`backendgen --help` lists the commands");
+  return kUsage;
 }
 
 /// Takes -C and --color into account; false when one of them is wrong.
 bool settle(const Arguments& arguments, Context& context) {
   const std::string colour = arguments.value("color", "auto");
   if (colour != "auto" && colour != "always" && colour != "never") {
-    refuse(context, fmt::format("`--color` is `{}`", colour),
-           "write `--color auto`, `--color always` or `--color never`");
+    context.refuse(fmt::format("`--color` is `{}`", colour),
+                   "write `--color auto`, `--color always` or `--color never`");
     return false;
   }
   if (colour != "auto") {
@@ -169,7 +166,7 @@ bool settle(const Arguments& arguments, Context& context) {
   const std::string folder = arguments.value("C");
   context.folder = (context.folder / folder).lexically_normal();
   if (context.disk.look(context.folder) == Entry::kFolder) return true;
-  refuse(context, fmt::format("`-C {}`: there is no such folder", folder), "");
+  context.refuse(fmt::format("`-C {}`: there is no such folder", folder));
   return false;
 }
 

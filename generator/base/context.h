@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/console.h"
 #include "base/disk.h"
@@ -17,6 +18,12 @@ enum Status : int { kDone = 0, kNo = 1, kUsage = 2, kInternal = 3 };
 
 /// The world as the commands see it; `main` builds it from real parts, tests from fakes.
 struct Context {
+  /// Reports an error without a place; an empty help or note is none. Returns kNo.
+  Status refuse(std::string message, std::string help = {}, std::string note = {}) const {
+    console.error(std::move(message), std::move(help), std::move(note));
+    return kNo;
+  }
+
   Disk& disk;
   Process& process;
   Console& console;

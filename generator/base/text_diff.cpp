@@ -6,18 +6,9 @@
 
 #include <dtl/dtl.hpp>
 
+#include "base/text.h"
+
 namespace backendgen {
-
-namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-}  // namespace
 
 std::string unified_diff(const std::string& before, const std::string& after,
                          const std::string& before_name, const std::string& after_name) {

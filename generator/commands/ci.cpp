@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/ci.h"
 
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "description/load.h"
 #include "glue/project.h"
 #include "torch/install.h"
@@ -20,20 +20,14 @@ const std::vector<std::string> kServices = {"github"};
 /// newest last. `requires` of the description takes out what it does not admit.
 const std::vector<std::string> kReleases = {"2.13.0"};
 
-int refuse(Context& context, const std::string& message, const std::string& help,
-           const std::string& note = {}) {
-  context.console.error(message, help, note);
-  return kNo;
-}
-
 }  // namespace
 
 int run_ci(const CiOptions& options, Context& context) {
   if (options.service != kServices.front()) {
     const auto near = nearest(options.service, kServices);
-    return refuse(context, fmt::format("unknown CI service `{}`", options.service),
-                  near ? fmt::format("did you mean `{}`?", *near) : "",
-                  "the service there is a file for is `github`");
+    return context.refuse(fmt::format("unknown CI service `{}`", options.service),
+                          near ? fmt::format("did you mean `{}`?", *near) : "",
+                          "the service there is a file for is `github`");
   }
   const auto loaded = load(options.description, context);
   if (!loaded) return kNo;
@@ -41,20 +35,21 @@ int run_ci(const CiOptions& options, Context& context) {
 
   std::vector<std::string> releases;
   if (options.torch.empty()) releases = kReleases;
-  std::istringstream words(options.torch);
-  for (std::string word; std::getline(words, word, ',');) {
+  for (const std::string_view part : split(options.torch, ",")) {
+    if (options.torch.empty()) break;
+    const std::string word(part);
     const auto version = TorchVersion::parse(word);
     if (!version || version->text() != word) {
-      return refuse(context, fmt::format("`{}` is not a release of PyTorch", word),
-                    "write releases such as `--torch 2.12.1,2.13.0`");
+      return context.refuse(fmt::format("`{}` is not a release of PyTorch", word),
+                            "write releases such as `--torch 2.12.1,2.13.0`");
     }
     releases.push_back(word);
   }
   for (const std::string& release : releases) {
     if (admits(description.torch_requires.value, *TorchVersion::parse(release))) continue;
-    return refuse(context,
-                  fmt::format("`requires` of the description does not admit PyTorch {}", release),
-                  "name releases it admits: `--torch VERSION,VERSION`");
+    return context.refuse(
+        fmt::format("`requires` of the description does not admit PyTorch {}", release),
+        "name releases it admits: `--torch VERSION,VERSION`");
   }
   std::string command = "backendgen ci " + options.service;
   if (!options.torch.empty()) command += " --torch " + options.torch;

@@ -52,37 +52,32 @@ std::vector<std::string> reading_order(const Plan& plan, const Description& desc
   return order;
 }
 
-bool refuse(Context& context, const std::string& message, const std::string& help,
-            const std::string& note = {}) {
-  context.console.error(message, help, note);
-  return false;
-}
-
 /// Fills in the description of the new project; false when a name cannot be used.
 bool describe(const NewOptions& options, const fs::path& path, Description& description,
               Context& context) {
   const bool derived = options.name.empty();
   const std::string name = derived ? path.filename().string() : options.name;
   if (const auto complaint = judge_device_name(name)) {
-    return refuse(context,
-                  fmt::format("`{}` cannot be a device name: {}", name, complaint->message),
-                  derived ? "pass `--name NAME`" : complaint->help,
-                  derived ? "the last part of the path is the device name" : "");
+    context.refuse(fmt::format("`{}` cannot be a device name: {}", name, complaint->message),
+                   derived ? "pass `--name NAME`" : complaint->help,
+                   derived ? "the last part of the path is the device name" : "");
+    return false;
   }
   const std::vector<std::string> layouts = {"package", "submodule"};
   if (!options.layout.empty() && options.layout != layouts[0] && options.layout != layouts[1]) {
     const auto near = nearest(options.layout, layouts);
-    return refuse(context, fmt::format("unknown layout `{}`", options.layout),
-                  near ? fmt::format("did you mean `{}`?", *near) : "",
-                  "the layouts are `package` and `submodule`");
+    context.refuse(fmt::format("unknown layout `{}`", options.layout),
+                   near ? fmt::format("did you mean `{}`?", *near) : "",
+                   "the layouts are `package` and `submodule`");
+    return false;
   }
   const bool submodule = options.layout == layouts[1];
   std::string package = options.package;
   if (package.empty()) package = submodule ? name + "_frameworks" : "torch_" + name;
   if (const auto complaint = judge_package_name(package)) {
-    return refuse(context,
-                  fmt::format("`{}` cannot be a package name: {}", package, complaint->message),
-                  options.package.empty() ? "pass `--package NAME`" : complaint->help);
+    context.refuse(fmt::format("`{}` cannot be a package name: {}", package, complaint->message),
+                   options.package.empty() ? "pass `--package NAME`" : complaint->help);
+    return false;
   }
   description.name.value = name;
   description.package.value = package;
@@ -115,13 +110,13 @@ int run_new(const NewOptions& options, Context& context) {
   const fs::path folder = context.folder / path;
   const Entry there = context.disk.look(folder);
   if (there == Entry::kFile || there == Entry::kOther) {
-    refuse(context, fmt::format("`{}` exists and is not a folder", options.path),
-           "choose another path");
+    context.refuse(fmt::format("`{}` exists and is not a folder", options.path),
+                   "choose another path");
     return kNo;
   }
   if (!context.disk.list(folder).empty()) {
-    refuse(context, fmt::format("`{}` exists and is not empty", options.path),
-           "choose another path, or run `backendgen generate` there");
+    context.refuse(fmt::format("`{}` exists and is not empty", options.path),
+                   "choose another path, or run `backendgen generate` there");
     return kNo;
   }
   Description description;

@@ -30,17 +30,13 @@ struct Subject {
   const Description* description() const { return project ? &project->description : nullptr; }
 };
 
-bool refuse(Context& context, std::string error, std::string help) {
-  context.console.error(std::move(error), std::move(help));
-  return false;
-}
-
 /// Whether the options go together.
 bool judge_options(const OpsOptions& options, Context& context) {
   const std::string& format = options.format;
   if (!format.empty() && format != "text" && format != "json" && format != "html") {
-    return refuse(context, "unknown format " + in_ticks(format),
-                  "the formats are `text`, `json` and `html`");
+    context.refuse("unknown format " + in_ticks(format),
+                   "the formats are `text`, `json` and `html`");
+    return false;
   }
   if (!options.stub.empty()) {
     for (const auto& [given, name] : {std::pair{!options.pattern.empty(), "a pattern"},
@@ -49,19 +45,21 @@ bool judge_options(const OpsOptions& options, Context& context) {
                                       {!format.empty(), "`--format`"},
                                       {!options.since.empty(), "`--since`"}}) {
       if (!given) continue;
-      return refuse(context, fmt::format("`--stub` does not go with {}", name),
-                    "`backendgen ops --stub add.out,mm.out` begins two kernels");
+      context.refuse(fmt::format("`--stub` does not go with {}", name),
+                     "`backendgen ops --stub add.out,mm.out` begins two kernels");
+      return false;
     }
   }
   if (!options.since.empty() && (options.schema || format == "html")) {
-    return refuse(context,
-                  fmt::format("`--since` does not go with `{}`",
-                              options.schema ? "--schema" : "--format html"),
-                  "changes are printed with their schemas, as text or with `--format json`");
+    context.refuse(fmt::format("`--since` does not go with `{}`",
+                               options.schema ? "--schema" : "--format html"),
+                   "changes are printed with their schemas, as text or with `--format json`");
+    return false;
   }
   if (options.schema && !format.empty() && format != "text") {
-    return refuse(context, fmt::format("`--schema` does not go with `--format {}`", format),
-                  "that format has the schemas anyway");
+    context.refuse(fmt::format("`--schema` does not go with `--format {}`", format),
+                   "that format has the schemas anyway");
+    return false;
   }
   return true;
 }
@@ -81,9 +79,9 @@ std::optional<Subject> open_subject(const OpsOptions& options, Context& context)
     project = load("", context);
     if (!project) return std::nullopt;
   } else if (options.kernels) {
-    refuse(context,
-           fmt::format("no backend.toml in {} or above it", context.folder.generic_string()),
-           "`--kernels` is about a description; `backendgen new PATH` starts a project");
+    context.refuse(
+        fmt::format("no backend.toml in {} or above it", context.folder.generic_string()),
+        "`--kernels` is about a description; `backendgen new PATH` starts a project");
     return std::nullopt;
   }
   Diagnostics problems;

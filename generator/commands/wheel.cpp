@@ -2,11 +2,11 @@
 #include "commands/wheel.h"
 
 #include <chrono>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/templates.h"
+#include "base/text.h"
 #include "description/load.h"
 #include "glue/analyze.h"
 #include "glue/torch_option.h"
@@ -19,30 +19,11 @@ namespace {
 
 constexpr std::size_t kShownLogLines = 15;
 
-int refuse(Context& context, const std::string& message, const std::vector<std::string>& help = {},
-           const std::vector<std::string>& notes = {}) {
-  Diagnostic problem;
-  problem.message = message;
-  problem.help = help;
-  problem.notes = notes;
-  context.console.report(problem);
-  return kNo;
-}
-
 /// A path for people: relative to where they are, when it lies below.
 std::string shown(const fs::path& path, const Context& context) {
   const fs::path relative = path.lexically_relative(context.folder);
   const bool below = !relative.empty() && *relative.begin() != "..";
   return (below ? relative : path).generic_string();
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.empty()) lines.push_back(line);
-  }
-  return lines;
 }
 
 /// What to do about a failed build: a kernel that the linker or the compiler names.
@@ -62,11 +43,17 @@ std::vector<std::string> build_help(const std::string& log, const Description& d
 int report_failed_build(const fs::path& log, const Description& description, Context& context) {
   std::string why;
   const std::string text = context.disk.read(log, why).value_or("");
-  const std::vector<std::string> lines = lines_of(text);
+  std::vector<std::string> lines = lines_of(text);
+  std::erase(lines, "");
   std::string tail = fmt::format("the last lines of {}:", shown(log, context));
   const std::size_t first = lines.size() - std::min(lines.size(), kShownLogLines);
   for (std::size_t i = first; i < lines.size(); ++i) tail += "\n  " + lines[i];
-  return refuse(context, "the build failed", build_help(text, description), {tail});
+  Diagnostic problem;
+  problem.message = "the build failed";
+  problem.help = build_help(text, description);
+  problem.notes = {tail};
+  context.console.report(problem);
+  return kNo;
 }
 
 /// Makes a folder and those above it; false, reported, when that fails.
@@ -75,7 +62,7 @@ bool make_folders(const fs::path& folder, Context& context) {
   if (folder.has_relative_path() && !make_folders(folder.parent_path(), context)) return false;
   std::string why;
   if (context.disk.make_folder(folder, why)) return true;
-  refuse(context, fmt::format("cannot make the folder {}: {}", shown(folder, context), why));
+  context.refuse(fmt::format("cannot make the folder {}: {}", shown(folder, context), why));
   return false;
 }
 
@@ -103,6 +90,7 @@ int verify(const std::string& python, const fs::path& wheel, const fs::path& pro
        {}});
   Diagnostic problem;
   for (const std::string& line : lines_of(outcome.out)) {
+    if (line.empty()) continue;
     const std::size_t tab = std::min(line.find('\t'), line.size());
     const std::string kind = line.substr(0, tab);
     const std::string text = line.substr(std::min(tab + 1, line.size()));
@@ -118,8 +106,8 @@ int verify(const std::string& python, const fs::path& wheel, const fs::path& pro
   if (outcome.status == 0) return kDone;
   if (problem.message.empty()) {
     problem.message = "the wheel could not be verified";
-    for (const std::string& line : lines_of(outcome.err + outcome.why))
-      problem.notes.push_back(line);
+    problem.notes = lines_of(outcome.err + outcome.why);
+    std::erase(problem.notes, "");
   }
   context.console.report(problem);
   return kNo;
@@ -136,7 +124,7 @@ bool deliver(const fs::path& wheel, const fs::path& target, Context& context) {
   }
   std::string ignored;
   context.disk.remove(beside, ignored);
-  refuse(context, fmt::format("cannot write {}: {}", shown(target, context), why));
+  context.refuse(fmt::format("cannot write {}: {}", shown(target, context), why));
   return false;
 }
 
@@ -163,9 +151,9 @@ int run_wheel(const WheelOptions& options, Context& context) {
 
   const fs::path project = opened->folder;
   if (context.disk.look(project / "setup.py") != Entry::kFile) {
-    return refuse(
-        context, fmt::format("{} has no setup.py", shown(project, context)),
-        {fmt::format("with CMake alone, build the target `{}_wheel`", description.name.value)});
+    return context.refuse(
+        fmt::format("{} has no setup.py", shown(project, context)),
+        fmt::format("to use only CMake, build the target `{}_wheel`", description.name.value));
   }
   const fs::path built = project / "build" / "wheel";
   const fs::path out = options.out.empty() ? project / "dist" : context.folder / options.out;
@@ -184,12 +172,12 @@ int run_wheel(const WheelOptions& options, Context& context) {
                            {},
                            log});
   if (!outcome.why.empty()) {
-    return refuse(context, fmt::format("cannot run `{}`: {}", python, outcome.why),
-                  {"name a Python: `--python EXE`"});
+    return context.refuse(fmt::format("cannot run `{}`: {}", python, outcome.why),
+                          "name a Python: `--python EXE`");
   }
   if (outcome.status != 0) return report_failed_build(log, description, context);
   const fs::path wheel = wheel_in(built, context.disk);
-  if (wheel.empty()) return refuse(context, "the build left no wheel");
+  if (wheel.empty()) return context.refuse("the build left no wheel");
 
   if (verify(python, wheel, project, analysis, options.smoke, context) != kDone) return kNo;
   const fs::path target = out / wheel.filename();

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "description/c_names.h"
 #include "description/torch_names.h"
@@ -55,16 +56,6 @@ std::optional<Complaint> judge_characters(std::string_view text, Allowed allowed
     at += character.bytes;
   }
   return std::nullopt;
-}
-
-std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0;;) {
-    const std::size_t end = text.find(separator, at);
-    parts.push_back(text.substr(at, end - at));
-    if (end == text.npos) return parts;
-    at = end + separator.size();
-  }
 }
 
 std::string lower(std::string_view text) {

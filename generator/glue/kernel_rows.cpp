@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
+
 namespace backendgen {
 
 namespace {
@@ -28,15 +30,6 @@ std::vector<Values> rows_of(std::vector<std::string_view> headers) {
     rows.push_back({{{"header", std::string(header)}}, {}, {}});
   }
   return rows;
-}
-
-/// FNV-1a: the same for the same text on every machine.
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 14695981039346656037ULL;
-  for (const char letter : text) {
-    value = (value ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
-  }
-  return value;
 }
 
 /// Adds the members of a kernel's traits that differ from those of backendkit::KernelTraits, a line
@@ -193,7 +186,7 @@ std::vector<Kernels> shards(const Kernels& kernels) {
   const std::size_t count = std::bit_ceil((kernels.size() + kAboutAsMany - 1) / kAboutAsMany);
   std::vector<Kernels> files(count);
   for (const KernelModel* kernel : kernels) {
-    files[hash(kernel->root) % count].push_back(kernel);
+    files[hash_of(kernel->root) % count].push_back(kernel);
   }
   std::erase_if(files, [](const auto& file) { return file.empty(); });
   return files;

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/quote.h"
+#include "base/text.h"
 #include "description/validate.h"
 #include "glue/check_operators.h"
 #include "glue/template.h"
@@ -16,19 +17,6 @@
 namespace backendgen {
 
 namespace {
-
-std::vector<std::string> split(std::string_view list) {
-  std::vector<std::string> names;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    std::string_view name = list.substr(0, comma);
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    while (name.ends_with(' ')) name.remove_suffix(1);
-    if (!name.empty()) names.emplace_back(name);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return names;
-}
 
 /// A function for a kernel of this operator that no kernel has yet: `foo::add` for "add.out", or
 /// with the overload, `foo::add_out`, where that is taken or no name in C++ (`and`, `__and__`).
@@ -78,7 +66,7 @@ std::optional<std::string> kernel_stubs(const std::string& operators,
   Description wanted;  // of these kernels alone
   std::vector<Kernel> taken;
   if (description != nullptr) taken = description->kernels;
-  for (const std::string& name : split(operators)) {
+  for (const std::string& name : split_list(operators)) {
     const auto is_it = [&](const Kernel& kernel) { return kernel.op.value == name; };
     if (std::any_of(wanted.kernels.begin(), wanted.kernels.end(), is_it)) {
       problems.error(fmt::format("operator `{}` is listed twice", name));

@@ -2,7 +2,6 @@
 #include "glue/writer.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "base/on_all_cores.h"
 
 namespace backendgen {
@@ -21,23 +21,8 @@ namespace {
 
 constexpr std::string_view kBeside = ".backendgen-new";
 
-/// FNV-1a of eight bytes at a time, mixed: tells an edit from an old version; it is no defence
-/// against an attacker. The same on every machine.
-std::string hash_of(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&](std::uint64_t word) {
-    hash = (hash ^ word) * 0x100000001b3;
-    hash ^= hash >> 32;
-  };
-  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < 8; ++i) {
-      word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-    }
-    add(word);
-  }
-  for (const char byte : bytes) add(static_cast<unsigned char>(byte));
-  return fmt::format("{:016x}", hash);
+std::string stamp_of(std::string_view bytes) {
+  return fmt::format("{:016x}", hash_of(bytes));
 }
 
 using Stamp = std::map<std::string, std::string>;  // path → hash
@@ -64,7 +49,7 @@ Stamp read_stamp(const fs::path& folder, const Disk& disk) {
 
 std::string print_stamp(const Plan& plan) {
   std::vector<std::string> hashes(plan.size());
-  on_all_cores(plan.size(), 16, [&](std::size_t i) { hashes[i] = hash_of(plan[i].text); });
+  on_all_cores(plan.size(), 16, [&](std::size_t i) { hashes[i] = stamp_of(plan[i].text); });
   std::string text = "backendgen " BACKENDGEN_VERSION "\n";
   for (std::size_t i = 0; i < plan.size(); ++i) {
     text += fmt::format("{}  {}\n", hashes[i], plan[i].path);
@@ -168,7 +153,7 @@ std::optional<std::vector<Comparison>> compare(const Plan& plan, const fs::path&
     State state = State::kUnchanged;
     if (*current != file.text) {
       const auto known = stamp.find(file.path);
-      const bool ours = known != stamp.end() && known->second == hash_of(*current);
+      const bool ours = known != stamp.end() && known->second == stamp_of(*current);
       state = ours ? State::kOutdated : State::kEdited;
     }
     stamp.erase(file.path);
@@ -178,7 +163,7 @@ std::optional<std::vector<Comparison>> compare(const Plan& plan, const fs::path&
     std::string why;
     std::optional<std::string> current = disk.read(folder / path, why);
     if (!current) continue;
-    const State state = hash_of(*current) == hash ? State::kSurplus : State::kEdited;
+    const State state = stamp_of(*current) == hash ? State::kSurplus : State::kEdited;
     comparisons.push_back({path, state, std::move(*current)});
   }
   return comparisons;

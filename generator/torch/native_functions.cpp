@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/on_all_cores.h"
+#include "base/text.h"
 #include "torch/schema.h"
 
 namespace backendgen {
@@ -132,17 +133,6 @@ bool read_flag(Events& events, std::string_view key, bool& flag) {
   return false;
 }
 
-void split(std::string_view list, std::vector<std::string>& words) {
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    std::string_view word = list.substr(0, comma);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    if (!word.empty()) words.emplace_back(word);
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
-  }
-}
-
 /// The keys of a dispatch table ("CPU, CUDA: add_stub"); its values are kernels of PyTorch's own.
 bool read_dispatch(Events& events, NativeFunction& function) {
   if (events.type() != YAML_MAPPING_START_EVENT) {
@@ -153,9 +143,7 @@ bool read_dispatch(Events& events, NativeFunction& function) {
   while (events.next() != YAML_MAPPING_END_EVENT) {
     std::string keys;
     if (events.type() == YAML_NO_EVENT || !read_text(events, "dispatch", keys)) return false;
-    std::vector<std::string> words;
-    split(keys, words);
-    for (const std::string& word : words) {
+    for (const std::string& word : split_list(keys)) {
       function.composite_implicit |= word == "CompositeImplicitAutograd";
       function.composite_explicit |=
           word == "CompositeExplicitAutograd" || word == "CompositeExplicitAutogradNonFunctional";
@@ -234,7 +222,7 @@ bool read_value(Events& events, const std::string& key, NativeFunction& function
   if (key == "autogen") {
     std::string names;
     if (!read_text(events, key, names)) return false;
-    split(names, function.autogen);
+    function.autogen = split_list(names);
     return true;
   }
   return events.skip();
