@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 import torch
+from backend import RELEASE
 from likeness import assert_alike
 from stream_tools import on
 from torch import nn
@@ -79,6 +80,11 @@ def test_attention_has_the_layout_of_the_cpu(device, layout, options):
     "read", [torch.Tensor.item, torch.ops.aten._local_scalar_dense, float, bool, int]
 )
 def test_numbers_out_of_tensors(device, read, size):
+    if RELEASE < (2, 7) and size == (0,) and read is torch.ops.aten._local_scalar_dense:
+        # The CPU's kernel ends the process there.
+        with pytest.raises(RuntimeError, match="Empty tensor not supported"):
+            read(torch.empty(size, device=device))
+        return
     assert_alike(lambda where: read(torch.full(size, 2.0).to(where)), device)
 
 
