@@ -127,14 +127,12 @@ class TensorOperators {
 
   /// As on the CPU, the first element where there are several.
   static at::Scalar item(const at::Tensor& self) {
-    const bool empty = self.numel() == 0;  // which the CPU refuses
-    at::Tensor host =
-        at::detail::empty_cpu(empty ? at::IntArrayRef{0} : at::IntArrayRef{}, self.scalar_type());
-    if (!empty) {
-      at::Tensor first = self;
-      while (first.dim() > 0) first = first.select(0, 0);
-      host.copy_(first);
-    }
+    // The CPU's kernel says so from 2.7 on, and reads what is not there before.
+    TORCH_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
+    at::Tensor first = self;
+    while (first.dim() > 0) first = first.select(0, 0);
+    at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
+    host.copy_(first);
     return at::_local_scalar_dense(host);
   }
 

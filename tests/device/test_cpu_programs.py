@@ -5,6 +5,7 @@ import os
 
 import pytest
 import torch
+from backend import RELEASE, lacking
 from fresh_process import printed
 
 PRELUDE = """
@@ -203,3 +204,18 @@ print(started())
 torch.ones(1, device=NAME)
 print(started(), module._is_in_bad_fork())
 """) == ["0", "1 False"]
+
+
+def test_a_loader_pins_where_the_device_can(name, run):
+    can = not lacking(name, "pinned_memory")
+    # Before 2.7 a loader pins only for CUDA unless it is told the device.
+    told = {} if RELEASE >= (2, 7) else {"pin_memory_device": name}
+    assert run(f"""
+from torch.utils.data import DataLoader
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for workers in (0, 1):
+        (batch,) = DataLoader(torch.ones(1), pin_memory=True, num_workers=workers, **{told})
+        print(batch.is_pinned(NAME))
+print(sum("'pin_memory' argument" in str(one.message) for one in caught))
+""") == [str(can)] * 2 + ["0" if can else "2"]

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 import torch
+from backend import RELEASE
 from likeness import assert_alike
 from stream_tools import on
 from torch import nn
@@ -79,6 +80,11 @@ def test_attention_has_the_layout_of_the_cpu(device, layout, options):
     "read", [torch.Tensor.item, torch.ops.aten._local_scalar_dense, float, bool, int]
 )
 def test_numbers_out_of_tensors(device, read, size):
+    if RELEASE < (2, 7) and size == (0,) and read is torch.ops.aten._local_scalar_dense:
+        # The CPU's kernel ends the process there.
+        with pytest.raises(RuntimeError, match="Empty tensor not supported"):
+            read(torch.empty(size, device=device))
+        return
     assert_alike(lambda where: read(torch.full(size, 2.0).to(where)), device)
 
 
@@ -129,7 +135,12 @@ def test_a_lazy_clone_may_be_resized(device):
         torch.Tensor.data_ptr,
         lambda one: one.untyped_storage().data_ptr(),
         lambda one: one.untyped_storage().fill_(7),
-        torch.utils.dlpack.to_dlpack,
+        pytest.param(
+            torch.utils.dlpack.to_dlpack,
+            marks=pytest.mark.skipif(
+                RELEASE < (2, 6), reason="PyTorch 2.5 packs no tensors of such a device"
+            ),
+        ),
         pickle.dumps,
         lambda one: one.untyped_storage().resize_(64),
     ],

@@ -316,6 +316,7 @@ def start(op: Any, dtype: torch.dtype, options: argparse.Namespace) -> Child:
 class Cause(NamedTuple):
     """An entry of differences.toml: what differs, and why."""
 
+    file: str
     cause: str
     operators: list[str]  # patterns
     aspects: list[str]
@@ -338,7 +339,7 @@ def read_causes(path: Path) -> list[Cause]:
     entries = tomllib.loads(path.read_text()).get("difference", [])
     return [
         Cause(
-            one["cause"], one["operators"], one["aspects"], one.get("kinds", []),
+            path.name, one["cause"], one["operators"], one["aspects"], one.get("kinds", []),
             one.get("dtypes", []),
         )
         for one in entries
@@ -457,13 +458,16 @@ def main() -> int:
     parser.add_argument("--dtypes", default="float32,int64", help="default: float32,int64")
     parser.add_argument("--kinds", default=",".join(KINDS), help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
-    parser.add_argument("--expected", type=Path, default=EXPECTED, help="what differs, and why")
+    parser.add_argument(
+        "--expected", type=Path, action="append", help="what differs, and why (may be repeated)"
+    )
     parser.add_argument("--figures", action="store_true", help="prints a table of totals besides")
     parser.add_argument("--table", action="store_true", help="prints what differs, and why, only")
     parser.add_argument("--verbose", action="store_true", help="shows what processes write")
     options = parser.parse_args()
+    causes = [one for path in options.expected or [EXPECTED] for one in read_causes(path)]
     if options.table:
-        print(table(read_causes(options.expected)))
+        print(table(causes))
         return 0
     options.device = str(torch.device(options.device, 0))
     options.kinds = options.kinds.split(",")
@@ -479,7 +483,7 @@ def main() -> int:
         or any(fnmatch.fnmatch(name_of(op), pattern) for pattern in options.patterns)
     ]
     names = {name_of(op) for op, _ in tasks}
-    report = Report(read_causes(options.expected))
+    report = Report(causes)
     for key, answers, problem in run_all(tasks, options):
         report.add(key, answers, problem)
     report.totals(dtypes, options.kinds)
@@ -487,7 +491,7 @@ def main() -> int:
         print(report.figures(dtypes, options.kinds))
     everything = not options.samples and set(options.kinds) == set(KINDS)
     for one in report.unneeded(names, set(dtypes)) if everything else []:
-        print(f"unneeded  {options.expected.name}: {one.cause}: {', '.join(one.operators)}")
+        print(f"unneeded  {one.file}: {one.cause}: {', '.join(one.operators)}")
         report.wrong += 1
     return 1 if report.wrong or not tasks else 0
 

@@ -107,6 +107,7 @@ def test_an_entry_that_nothing_needs_is_an_error(backend: Path, tmp_path: Path) 
     expected = tmp_path / "differences.toml"
     expected.write_text(
         '[[difference]]\ncause = "none"\noperators = ["atan"]\naspects = ["value"]\n'
+        'dtypes = ["float32"]\n'
     )
     done = run(backend, "--expected", expected, "--samples", "0", "atan")
     assert done.returncode == 1

@@ -11,6 +11,7 @@ import functools
 import importlib
 import inspect
 import types
+import warnings
 from typing import Any, Callable
 
 import torch
@@ -150,6 +151,31 @@ def keep_activities(autograd: types.ModuleType) -> None:
         return original() - ours
 
     vars(autograd)["_supported_activities"] = supported_activities
+
+
+def keep_loader(module: types.ModuleType) -> None:
+    """Has `DataLoader(pin_memory=True)` go on where the device has no pinned memory.
+
+    PyTorch does so on MPS, with the same warning.
+    """
+    if _device.capabilities().has("pinned_memory"):
+        return
+    base = vars(module)["_BaseDataLoaderIter"]
+    original = base.__init__
+
+    @functools.wraps(original)
+    def initialize(self: Any, *arguments: Any, **options: Any) -> None:
+        original(self, *arguments, **options)
+        place = getattr(self, "_pin_memory_device", None) or _NAME
+        if self._pin_memory and place.split(":")[0] == _NAME:
+            self._pin_memory = False
+            warnings.warn(
+                f"'pin_memory' argument is set as true but not supported on {_NAME}, whose Runtime "
+                "has no `allocate_host`; memory is not pinned",
+                stacklevel=2,
+            )
+
+    base.__init__ = initialize
 
 
 def keep_timer(module: types.ModuleType) -> None:

@@ -285,6 +285,7 @@ def _promise() -> None:
     when_imported("torch.accelerator", _later("_defaults", "keep_accelerator"))
     when_imported("torch.random", _later("_defaults", "keep_random"))
     when_imported("torch.autograd", _later("_defaults", "keep_activities"))
+    when_imported("torch.utils.data.dataloader", _later("_defaults", "keep_loader"))
     when_imported("torch.utils.benchmark.utils.timer", _later("_defaults", "keep_timer"))
     when_imported("torch._dynamo.device_interface", _later("_dynamo", "add_interface"))
     when_imported("torch._dynamo", _later("_dynamo", "teach"))
