@@ -412,17 +412,27 @@ def test_what_autograd_s_threads_hold_is_waited_for(module, device):
 def test_python_waits_for_autograd_s_threads_before_it_finalizes(module, run):
     if not hasattr(module, "capabilities"):
         pytest.skip("this backend was not made with BackendKit")
+    # What `atexit` holds is dropped in the order of its registration, so `Last` is dropped after
+    # what the backend registered. It joins the thread: a daemon thread that takes the GIL while
+    # Python finalizes ends the process, on the CPU too.
     assert run("""
-import threading, time
-begun = threading.Event()
+import atexit, threading, time
+begun, done = threading.Event(), []
 
 def slowly(gradient):
     begun.set()
     time.sleep(0.5)
-    print("waited", flush=True)
+    done.append(True)
+
+class Last:
+    def __del__(self):
+        print("waited" if done else "did not wait", flush=True)
+        thread.join()
 
 x = torch.ones(2, device=NAME, requires_grad=True)
 x.register_hook(slowly)
-threading.Thread(target=x.exp().sum().backward, daemon=True).start()
+thread = threading.Thread(target=x.exp().sum().backward, daemon=True)
+atexit.register(id, Last())
+thread.start()
 begun.wait()
 """) == ["waited"]

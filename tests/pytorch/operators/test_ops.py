@@ -101,6 +101,16 @@ def test_own_operators_are_those_of_the_headers(report: dict[str, Any]) -> None:
     assert own == {op["name"] for op in report["operators"] if by_backendkit(op)}
 
 
+def test_composites_have_the_pieces_of_the_header() -> None:
+    """The starter project, which has no kernels, tells only their names."""
+    header, listed = (
+        re.findall(r'^ +(\{"[\w.]+"(?:, \{[^}]*\})?\}),', (ROOT / place).read_text(), re.M)
+        for place in ("include/backendkit/composites.h", "generator/builtin_operators.cpp")
+    )
+    assert len(header) > 10
+    assert header == listed
+
+
 def test_every_operator_is_in_one_group(
     report: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
