@@ -15,7 +15,7 @@ namespace backendkit {
 /// of other operators, which comes before a fallback. The latter is not the same: it has other
 /// strides or dtypes, refuses some memory formats, or warns twice.
 /// `tests/device/test_composites.py` has the list of what each release of PyTorch has of the kind,
-/// and generator/builtin_operators.cpp has this one, for `backendgen ops`.
+/// and generator/ops/builtin.cpp has this one, for `backendgen ops`.
 struct Composite {
   const char* op;
   /// Kernels of the vendor with which PyTorch's is better nevertheless: it stays on the device, and

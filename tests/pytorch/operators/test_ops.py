@@ -105,7 +105,7 @@ def test_composites_have_the_pieces_of_the_header() -> None:
     """The starter project, which has no kernels, tells only their names."""
     header, listed = (
         re.findall(r'^ +(\{"[\w.]+"(?:, \{[^}]*\})?\}),', (ROOT / place).read_text(), re.M)
-        for place in ("include/backendkit/composites.h", "generator/builtin_operators.cpp")
+        for place in ("include/backendkit/composites.h", "generator/ops/builtin.cpp")
     )
     assert len(header) > 10
     assert header == listed

@@ -5,7 +5,7 @@
 
 #include <backendkit/runtime.h>
 
-/// Devices that are pretended: their memory is the host's, their streams are threads. runtime.cpp
+/// Simulated devices: their memory is the host's, their streams are threads. runtime.cpp
 /// calls these functions where it will call your driver; this file and simulator.cpp go then.
 ///
 /// Variables of the environment, read once:

@@ -88,7 +88,7 @@ _finder = _Finder()
 
 
 class _Loader:
-    """Another loader, which the module itself never sees this one in the place of."""
+    """Stands for another loader, which is the one that the module sees."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
