@@ -186,7 +186,9 @@ std::vector<Kernels> shards(const Kernels& kernels) {
   const std::size_t count = std::bit_ceil((kernels.size() + kAboutAsMany - 1) / kAboutAsMany);
   std::vector<Kernels> files(count);
   for (const KernelModel* kernel : kernels) {
-    files[hash_of(kernel->root) % count].push_back(kernel);
+    const std::uint64_t hash = hash_of(kernel->root);
+    // Of short names the low bits of the hash are much the same: they would fill one file.
+    files[(hash ^ hash >> 15 ^ hash >> 29) % count].push_back(kernel);
   }
   std::erase_if(files, [](const auto& file) { return file.empty(); });
   return files;
