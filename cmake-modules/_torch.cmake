@@ -3,10 +3,9 @@
 # for with find_package(Torch), which fails for a CUDA build on a machine without CUDA.
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/_oldest_torch.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/_platform.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/_torch_files.cmake)
-
-set(_BACKENDKIT_OLDEST_TORCH 2.5)
 
 # _backendkit_find_torch(<function>)
 # Sets, in the caller:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/ci.h"
 
-
 #include <fmt/format.h>
 
 #include "base/suggest.h"

@@ -5,8 +5,10 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/suggest.h"
+#include "description/keys.h"
 #include "description/validate.h"
 #include "glue/project.h"
 #include "glue/writer.h"
@@ -63,15 +65,16 @@ bool describe(const NewOptions& options, const fs::path& path, Description& desc
                    derived ? "the last part of the path is the device name" : "");
     return false;
   }
-  const std::vector<std::string> layouts = {"package", "submodule"};
-  if (!options.layout.empty() && options.layout != layouts[0] && options.layout != layouts[1]) {
-    const auto near = nearest(options.layout, layouts);
+  const auto& layouts = Words<Layout>::kAll;
+  const auto layout = std::find(layouts.begin(), layouts.end(), options.layout);
+  if (!options.layout.empty() && layout == layouts.end()) {
+    const auto near = nearest(options.layout, {layouts.begin(), layouts.end()});
     context.refuse(fmt::format("unknown layout `{}`", options.layout),
                    near ? fmt::format("did you mean `{}`?", *near) : "",
-                   "the layouts are `package` and `submodule`");
+                   fmt::format("the layouts are `{}`", fmt::join(layouts, "` and `")));
     return false;
   }
-  const bool submodule = options.layout == layouts[1];
+  const bool submodule = options.layout == word_of(Layout::kSubmodule);
   std::string package = options.package;
   if (package.empty()) package = submodule ? name + "_frameworks" : "torch_" + name;
   if (const auto complaint = judge_package_name(package)) {
@@ -80,12 +83,11 @@ bool describe(const NewOptions& options, const fs::path& path, Description& desc
     return false;
   }
   description.name.value = name;
+  for (const Table& table : tables()) {
+    for (const Key& key : keys_of(table.name)) set_default(key, description);
+  }
   description.package.value = package;
-  description.version.value = "0.1.0";
-  description.summary.value = fmt::format("PyTorch backend for {} devices", name);
-  description.runtime.value = name + "::Runtime";
-  description.header.value = "runtime.h";
-  description.torch_requires.value = ">=2.5";
+  description.version.value = key_of("backend", "version").example;
   description.layout = submodule ? Layout::kSubmodule : Layout::kPackage;
   description.imports.push_back({package + ".extras", {}});
   return true;

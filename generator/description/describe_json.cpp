@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/quote.h"
+#include "description/keys.h"
 
 namespace backendgen {
 
@@ -36,7 +37,7 @@ std::string describe_json(const Description& description,
   add("name", quote(description.name.value));
   add("package", quote(description.package.value));
   add("module", quote(description.module()));
-  add("layout", description.layout == Layout::kPackage ? "\"package\"" : "\"submodule\"");
+  add("layout", quote(word_of(description.layout)));
   add("version", quote(description.version.value));
   add("summary", quote(description.summary.value));
   add("header", quote(description.header.value));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "description/dtypes.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -70,6 +71,18 @@ std::optional<Complaint> judge_dtype(std::string_view dtype) {
   return Complaint{"it is not the name of a dtype",
                    near ? fmt::format("did you mean `{}`?", *near)
                         : "write a name such as `float32`, `int64` or `bool`"};
+}
+
+std::vector<std::string> amp_dtype_names() {
+  return {"float16", "bfloat16"};
+}
+
+std::optional<Complaint> judge_amp_dtype(std::string_view dtype) {
+  const std::vector<std::string> dtypes = amp_dtype_names();
+  if (std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end()) return std::nullopt;
+  const auto near = nearest(dtype, dtypes);
+  return Complaint{"autocast takes `float16` and `bfloat16`",
+                   near ? fmt::format("did you mean `{}`?", *near) : ""};
 }
 
 }  // namespace backendgen

@@ -20,4 +20,10 @@ std::vector<std::string> dtype_names();
 /// What is wrong with the name of a dtype of [operators].
 std::optional<Complaint> judge_dtype(std::string_view dtype);
 
+/// The names of the dtypes that autocast may use.
+std::vector<std::string> amp_dtype_names();
+
+/// What is wrong with the name of a dtype of [amp].
+std::optional<Complaint> judge_amp_dtype(std::string_view dtype);
+
 }  // namespace backendgen

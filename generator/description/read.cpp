@@ -13,6 +13,7 @@
 #include "description/check_cpp_names.h"
 #include "description/document.h"
 #include "description/generated_modules.h"
+#include "description/keys.h"
 #include "description/read_amp.h"
 #include "description/read_operators.h"
 #include "description/validate.h"
@@ -20,23 +21,6 @@
 
 namespace backendgen {
 namespace {
-
-struct TableKeys {
-  std::string name;
-  std::vector<std::string> keys;
-};
-
-const std::vector<TableKeys>& known_tables() {
-  static const std::vector<TableKeys> tables = {
-      {"backend", {"name", "package", "version", "summary", "runtime", "header"}},
-      {"torch", {"requires"}},
-      {"autoload", {"layout", "on_failure", "imports"}},
-      {"operators", {"fallback", "inputs", "dtypes", "unsupported", "kernels", "custom"}},
-      {"amp", {"dtypes", "lower_precision_fp", "fp32", "fp32_set_opt_dtype", "promote"}},
-      {"entry-points", {}},
-  };
-  return tables;
-}
 
 class DescriptionReader {
  public:
@@ -46,7 +30,7 @@ class DescriptionReader {
   Description read() {
     report_unknown_tables();
     read_backend();
-    read_torch();
+    read_table("torch");
     read_autoload();
     read_operators(table("operators"), reader_, problems_, result_);
     read_amp(table("amp"), reader_, problems_, result_);
@@ -59,7 +43,7 @@ class DescriptionReader {
  private:
   void report_unknown_tables() {
     std::vector<std::string> names;
-    for (const TableKeys& known : known_tables()) names.push_back(known.name);
+    for (const Table& known : tables()) names.emplace_back(known.name);
     for (const Member& member : document_.root.members) {
       if (std::find(names.begin(), names.end(), member.key) != names.end()) continue;
       if (member.value.kind == Value::Kind::kTable) {
@@ -85,61 +69,58 @@ class DescriptionReader {
           .help.push_back(fmt::format("write `[{}]`, and the keys below it", name));
       return nullptr;
     }
-    for (const TableKeys& known : known_tables()) {
-      if (known.name == name && !known.keys.empty()) report_unknown_keys(member->value, known);
-    }
+    if (name != "entry-points") report_unknown_keys(member->value, name);
     return &member->value;
   }
 
-  void report_unknown_keys(const Value& table, const TableKeys& known) {
+  void report_unknown_keys(const Value& table, const std::string& name) {
+    const std::vector<std::string> known = names_of(keys_of(name));
     for (const Member& member : table.members) {
-      if (std::find(known.keys.begin(), known.keys.end(), member.key) != known.keys.end()) continue;
+      if (std::find(known.begin(), known.end(), member.key) != known.end()) continue;
       Diagnostic& problem = problems_.error(
-          fmt::format("unknown key {} in [{}]", in_ticks(member.key), known.name), place(member));
-      if (nearest(member.key, known.keys) || !send_to_table(problem, member.key)) {
-        suggest_known(problem, member.key, known.keys, "keys");
+          fmt::format("unknown key {} in [{}]", in_ticks(member.key), name), place(member));
+      if (nearest(member.key, known) || !send_to_table(problem, member.key)) {
+        suggest_known(problem, member.key, known, "keys");
       }
     }
   }
 
   /// Says in which table a key belongs; false when no table has it.
   static bool send_to_table(Diagnostic& problem, const std::string& key) {
-    for (const TableKeys& known : known_tables()) {
-      if (std::find(known.keys.begin(), known.keys.end(), key) == known.keys.end()) continue;
-      problem.help.push_back(fmt::format("put `{}` below `[{}]`", key, known.name));
-      return true;
+    for (const Table& table : tables()) {
+      for (const Key& known : keys_of(table.name)) {
+        if (known.name != key) continue;
+        problem.help.push_back(fmt::format("put `{}` below `[{}]`", key, table.name));
+        return true;
+      }
     }
     return false;
   }
 
+  /// Reads the keys of a table that need no reader of their own.
+  const Value* read_table(const std::string& name) {
+    const Value* values = table(name);
+    const std::vector<Key> keys = keys_of(name);
+    reader_.read(values, keys, result_);
+    for (const Key& key : keys) {
+      if (find(values, key.name) == nullptr) set_default(key, result_);
+    }
+    return values;
+  }
+
   void read_backend() {
     const Member* head = find(&document_.root, "backend");
-    const Value* backend = table("backend");
+    const Value* backend = read_table("backend");
     if (head == nullptr && !document_.may_have_had("[")) {
       problems_.error(fmt::format("{} has no [backend] table", path_))
           .help.push_back(
               "add one: `[backend]`, and below it `name = \"foo\"` and `version = \"0.1.0\"`");
     }
-    result_.name = reader_.text(find(backend, "name"), "a device name", judge_device_name);
-    result_.package = reader_.text(find(backend, "package"), "a package name", judge_package_name);
-    result_.version = reader_.text(find(backend, "version"), "a version", judge_version);
-    result_.summary = reader_.text(find(backend, "summary"), "the summary", judge_summary);
-    result_.runtime =
-        reader_.text(find(backend, "runtime"), "the runtime's C++ type", judge_cpp_name);
-    result_.header = reader_.text(find(backend, "header"), "the runtime's header", judge_header);
-    if (backend != nullptr) {
-      require(*head, "name", "foo");
-      require(*head, "version", "0.1.0");
+    if (backend == nullptr) return;
+    for (const Key& key : keys_of("backend")) {
+      if (key.required) require(*head, key);
     }
-    const std::string& name = result_.name.value;
-    const auto fill = [&](Text& text, const char* key, std::string value) {
-      if (find(backend, key) == nullptr) text = {std::move(value), {}};
-    };
-    fill(result_.package, "package", "torch_" + name);
-    if (!name.empty() && find(backend, "package") == nullptr) judge_default_package();
-    fill(result_.summary, "summary", "PyTorch backend for " + name + " devices");
-    fill(result_.runtime, "runtime", name + "::Runtime");
-    fill(result_.header, "header", "runtime.h");
+    if (!result_.name.value.empty() && find(backend, "package") == nullptr) judge_default_package();
   }
 
   void judge_default_package() {
@@ -152,33 +133,18 @@ class DescriptionReader {
         .help.push_back("add a line such as `package = \"vendor_torch\"`");
   }
 
-  void require(const Member& head, const char* key, const char* example) {
-    if (find(&head.value, key) != nullptr || document_.may_have_had(key)) return;
+  void require(const Member& head, const Key& key) {
+    const std::string name(key.name);
+    if (find(&head.value, name) != nullptr || document_.may_have_had(name)) return;
     for (const Member& member : head.value.members) {
-      if (nearest(member.key, {key})) return;  // misspelt, and reported as such
+      if (nearest(member.key, {name})) return;  // misspelt, and reported as such
     }
-    problems_.error(fmt::format("[{}] has no `{}`", head.key, key), place(head))
-        .help.push_back(fmt::format("add a line such as `{} = \"{}\"`", key, example));
-  }
-
-  void read_torch() {
-    const Value* torch = table("torch");
-    const Member* requirement = find(torch, "requires");
-    result_.torch_requires =
-        reader_.text(requirement, "a requirement of PyTorch", judge_torch_requirement);
-    if (requirement == nullptr) result_.torch_requires = {">=2.5", {}};
+    problems_.error(fmt::format("[{}] has no `{}`", head.key, name), place(head))
+        .help.push_back(fmt::format("add a line such as `{} = \"{}\"`", name, key.example));
   }
 
   void read_autoload() {
-    const Value* autoload = table("autoload");
-    const std::size_t layout =
-        reader_.choice(find(autoload, "layout"), "layout", {"package", "submodule"}, 0);
-    const std::size_t on_failure =
-        reader_.choice(find(autoload, "on_failure"), "behaviour", {"warn", "error"}, 0);
-    result_.layout = layout == 0 ? Layout::kPackage : Layout::kSubmodule;
-    result_.on_failure = on_failure == 0 ? OnFailure::kWarn : OnFailure::kError;
-    result_.imports =
-        reader_.texts(find(autoload, "imports"), "a Python module", judge_python_module);
+    read_table("autoload");
     const std::string& package = result_.package.value;
     for (const Text& import : result_.imports) {
       if (package.empty() || package == "torch_") break;
@@ -243,7 +209,8 @@ class DescriptionReader {
       reader_.cannot_be(member.key, member.span, what, *complaint);
       return;
     }
-    Text target = reader_.text(&member, "the target of an entry point", judge_entry_point_target);
+    Text target =
+        reader_.text(member, {"the target of an entry point", judge_entry_point_target, "target"});
     if (target.value.empty()) return;
     if (script && target.value.find(':') == std::string::npos) {
       problems_.error(fmt::format("{} names no function", in_ticks(target.value)), target.span)

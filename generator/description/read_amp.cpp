@@ -10,19 +10,10 @@
 
 #include <fmt/format.h>
 
-#include "base/suggest.h"
-#include "description/validate.h"
+#include "description/keys.h"
 
 namespace backendgen {
 namespace {
-
-std::optional<Complaint> judge_amp_dtype(std::string_view name) {
-  const std::vector<std::string> dtypes = {"float16", "bfloat16"};
-  if (std::find(dtypes.begin(), dtypes.end(), name) != dtypes.end()) return std::nullopt;
-  const auto near = nearest(name, dtypes);
-  return Complaint{"autocast takes `float16` and `bfloat16`",
-                   near ? fmt::format("did you mean `{}`?", *near) : ""};
-}
 
 /// Reports an operator that an earlier list has as well: autocast can treat it in one way only.
 bool is_in_another(const Text& op, const char* key, const Description& description,
@@ -46,14 +37,14 @@ bool is_in_another(const Text& op, const char* key, const Description& descripti
 }  // namespace
 
 void read_amp(const Value* amp, ValueReader& reader, Diagnostics& problems, Description& result) {
-  result.amp_dtypes = reader.texts(find(amp, "dtypes"), "a dtype of autocast", judge_amp_dtype);
+  reader.read(amp, keys_of("amp"), result);
   const Member* first = nullptr;
   for (const CastPolicy policy : kCastPolicies) {
     const char* const key = policy_key(policy);
     const Member* member = find(amp, key);
     if (member == nullptr) continue;
     if (first == nullptr || member->span < first->span) first = member;
-    std::vector<Text> ops = reader.texts(member, "an operator", judge_operator);
+    std::vector<Text> ops = reader.texts(*member, *key_of("amp", key).rule);
     std::erase_if(ops, [&](const Text& op) { return is_in_another(op, key, result, problems); });
     result.amp_lists[policy] = std::move(ops);
   }

@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "description/check_custom.h"
+#include "description/keys.h"
 #include "description/two_results.h"
 #include "description/validate.h"
 #include "description/words.h"
@@ -46,18 +47,6 @@ constexpr std::array<std::string_view, 22> kReserved = {"prim",
                                                         "load_library",
                                                         "loaded_libraries",
                                                         "import_module"};
-
-const std::vector<std::string> kKeys = {"schema", "kernel",        "cpu",     "meta",
-                                        "fake",   "setup_context", "backward"};
-
-/// `module:function`, as Python code refers to it.
-std::optional<Complaint> judge_function(std::string_view target) {
-  auto complaint = judge_entry_point_target(target);
-  if (!complaint && target.find(':') == target.npos) {
-    complaint = Complaint{"it names no function", "write `MODULE:FUNCTION`"};
-  }
-  return complaint;
-}
 
 /// The type of schemas that somebody who writes `name` has in mind.
 std::optional<std::string> meant_type(const std::string& name) {
@@ -109,34 +98,23 @@ Span span_of(const Text& text, std::string_view word) {
   return span;
 }
 
-/// One line of printable ASCII; what it means the parser judges.
-std::optional<Complaint> judge_schema_text(std::string_view text) {
-  if (text.empty()) return Complaint{"it is empty", ""};
-  if (text.size() > 2000) return Complaint{"it is longer than 2000 characters", ""};
-  const bool plain =
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
-  if (!plain) return Complaint{"it has more than one line of printable ASCII", ""};
-  return std::nullopt;
-}
-
 class CustomReader {
  public:
   CustomReader(ValueReader& reader, Diagnostics& problems, Description& result)
       : reader_(reader), problems_(problems), result_(result) {}
 
   void read(const Value& table) {
-    reader_.refuse_unknown_keys(table, "[[operators.custom]]", kKeys);
+    const std::vector<Key> keys = keys_of("operators.custom");
+    reader_.refuse_unknown_keys(table, "[[operators.custom]]", names_of(keys));
+    for (const Key& key : keys) {
+      if (!key.required || find(&table, key.name) != nullptr) continue;
+      problems_
+          .error(fmt::format("a table of [[operators.custom]] has no `{}`", key.name), table.span)
+          .help.push_back(fmt::format("add a line such as `{} = \"{}\"`", key.name,
+                                      for_device(key.example, device())));
+    }
     CustomOperator custom;
-    custom.text = required(table, "schema", "a schema", judge_schema_text,
-                           fmt::format("{}::double(Tensor x) -> Tensor", device()));
-    custom.kernel = required(table, "kernel", "a C++ function", judge_cpp_name,
-                             fmt::format("{}::double_kernel", device()));
-    custom.cpu = reader_.text(find(&table, "cpu"), "a C++ function", judge_cpp_name);
-    custom.meta = reader_.text(find(&table, "meta"), "a C++ function", judge_cpp_name);
-    custom.fake = reader_.text(find(&table, "fake"), "a Python function", judge_function);
-    custom.setup_context =
-        reader_.text(find(&table, "setup_context"), "a Python function", judge_function);
-    custom.backward = reader_.text(find(&table, "backward"), "a Python function", judge_function);
+    reader_.read(&table, keys, custom);
     const Member* fake = find(&table, "fake");
     if (const Member* meta = find(&table, "meta"); fake != nullptr && meta != nullptr) {
       problems_.error("`fake` and `meta` say the same", fake->span).earlier =
@@ -164,26 +142,16 @@ class CustomReader {
 
   /// What else a table may have, one function is for the views of all tensors.
   void refuse_of_views(const Value& table) {
-    for (const char* key : {"cpu", "meta", "fake", "setup_context", "backward"}) {
-      const Member* member = find(&table, key);
-      if (member == nullptr) continue;
+    for (const Key& key : keys_of("operators.custom")) {
+      const Member* member = find(&table, key.name);
+      if (key.required || member == nullptr) continue;
       problems_
-          .error(fmt::format("an operator that returns a view cannot have a `{}`", key),
+          .error(fmt::format("an operator that returns a view cannot have a `{}`", key.name),
                  member->span)
           .notes.push_back(
               "its `kernel` is called for every device and calls PyTorch's operators, which have "
               "gradients and shapes");
     }
-  }
-
-  Text required(const Value& table, const char* key, const char* what, ValueReader::Judge judge,
-                const std::string& example) {
-    const Member* member = find(&table, key);
-    if (member == nullptr) {
-      problems_.error(fmt::format("a table of [[operators.custom]] has no `{}`", key), table.span)
-          .help.push_back(fmt::format("add a line such as `{} = \"{}\"`", key, example));
-    }
-    return reader_.text(member, what, judge);
   }
 
   bool read_schema(CustomOperator& custom) {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "description/dtypes.h"
+#include "description/keys.h"
 #include "description/read_custom.h"
 #include "description/validate.h"
 
@@ -14,22 +14,14 @@ namespace backendgen {
 namespace {
 
 /// Reads what [operators] and a kernel's own table have in common.
-void read_choices(const Value* table, ValueReader& reader, Kernel& kernel) {
-  const auto choose = [&](const char* key, const char* what, const std::vector<std::string>& words,
-                          auto& value) {
-    using Choice = std::remove_reference_t<decltype(value)>;
-    value = static_cast<Choice>(
-        reader.choice(find(table, key), what, words, static_cast<std::size_t>(value)));
-  };
-  choose("inputs", "form of inputs", {"strided", "dense"}, kernel.inputs);
-  choose("unsupported", "answer", {"fallback", "error"}, kernel.unsupported);
-  if (const Member* dtypes = find(table, "dtypes")) {
-    kernel.dtypes = reader.texts(dtypes, "a dtype of a kernel", judge_dtype);
-    if (dtypes->value.kind == Value::Kind::kList && dtypes->value.items.empty()) {
-      reader.wrong_value(*dtypes, "`dtypes` is empty, so no kernel would ever be called")
-          .help.push_back("leave it out for every dtype");
-    }
-  }
+void read_kernel_keys(const Value* table, const std::vector<Key>& keys, ValueReader& reader,
+                      Kernel& kernel) {
+  reader.read(table, keys, kernel);
+  const Member* dtypes = find(table, "dtypes");
+  if (dtypes == nullptr || dtypes->value.kind != Value::Kind::kList) return;
+  if (!dtypes->value.items.empty()) return;
+  reader.wrong_value(*dtypes, "`dtypes` is empty, so no kernel would ever be called")
+      .help.push_back("leave it out for every dtype");
 }
 
 class KernelReader {
@@ -46,7 +38,7 @@ class KernelReader {
     kernel.op = {member.key, member.span};
     const Value& value = member.value;
     if (value.kind != Value::Kind::kTable || value.members.empty()) {
-      kernel.function = reader_.text(&member, "a C++ function", judge_cpp_name);
+      kernel.function = reader_.text(member, *key_of("operators.kernels", "function").rule);
     } else if (const Member* unquoted =
                    member.key.find('.') == std::string::npos ? overload(value) : nullptr) {
       const std::string op = member.key + "." + unquoted->key;
@@ -63,7 +55,7 @@ class KernelReader {
 
  private:
   static const std::vector<std::string>& keys() {
-    static const std::vector<std::string> keys = {"function", "inputs", "dtypes", "unsupported"};
+    static const std::vector<std::string> keys = names_of(keys_of("operators.kernels"));
     return keys;
   }
 
@@ -79,10 +71,8 @@ class KernelReader {
   void read_table(const Member& member, Kernel& kernel) {
     const Value& table = member.value;
     reader_.refuse_unknown_keys(table, fmt::format("the kernel of `{}`", member.key), keys());
-    read_choices(&table, reader_, kernel);
-    const Member* function = find(&table, "function");
-    kernel.function = reader_.text(function, "a C++ function", judge_cpp_name);
-    if (function == nullptr) {
+    read_kernel_keys(&table, keys_of("operators.kernels"), reader_, kernel);
+    if (find(&table, "function") == nullptr) {
       problems_.error(fmt::format("the kernel of `{}` has no `function`", member.key), member.span)
           .help.push_back("add `function = \"foo::add\"`, the C++ function");
     }
@@ -97,11 +87,10 @@ class KernelReader {
 
 void read_operators(const Value* operators, ValueReader& reader, Diagnostics& problems,
                     Description& result) {
-  const std::size_t fallback =
-      reader.choice(find(operators, "fallback"), "fallback", {"cpu", "error"}, 0);
-  result.fallback = fallback == 0 ? Fallback::kCpu : Fallback::kError;
+  const std::vector<Key> keys = keys_of("operators");
+  reader.read(operators, keys, result);
   Kernel defaults;
-  read_choices(operators, reader, defaults);
+  read_kernel_keys(operators, keys, reader, defaults);
   read_custom(operators, reader, problems, result);
   const Member* kernels = find(operators, "kernels");
   if (kernels == nullptr) return;

@@ -319,4 +319,21 @@ std::optional<Complaint> judge_entry_point_target(std::string_view target) {
   return complaint;
 }
 
+std::optional<Complaint> judge_python_function(std::string_view target) {
+  auto complaint = judge_entry_point_target(target);
+  if (!complaint && target.find(':') == target.npos) {
+    complaint = Complaint{"it names no function", "write `MODULE:FUNCTION`"};
+  }
+  return complaint;
+}
+
+std::optional<Complaint> judge_schema_text(std::string_view text) {
+  if (text.empty()) return complain("it is empty");
+  if (text.size() > 2000) return complain("it is longer than 2000 characters");
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (!plain) return complain("it has more than one line of printable ASCII");
+  return std::nullopt;
+}
+
 }  // namespace backendgen

@@ -44,11 +44,15 @@ std::optional<Complaint> judge_header(std::string_view path);
 /// Python identifiers joined by dots, none a keyword.
 std::optional<Complaint> judge_python_module(std::string_view module);
 
-/// Clauses such as `>=2.5` or `!=2.6.0` with commas between, which a release from 2.5 on can meet.
+/// Clauses such as `>=2.5` or `!=2.6.0` with commas between, which a release from the
+/// oldest on can meet.
 std::optional<Complaint> judge_torch_requirement(std::string_view requirement);
 
 /// An operator as PyTorch writes it, `add` or `add.out`; without `aten::`.
 std::optional<Complaint> judge_operator(std::string_view name);
+
+/// A schema of a custom operator: one line of printable ASCII, which `parse_schema` judges further.
+std::optional<Complaint> judge_schema_text(std::string_view text);
 
 /// The group of an entry point: words of letters, digits and `_` with dots between.
 std::optional<Complaint> judge_entry_point_group(std::string_view group);
@@ -62,5 +66,8 @@ std::optional<Complaint> judge_script_name(std::string_view name);
 
 /// What an entry point refers to: `module` or `module:attribute`.
 std::optional<Complaint> judge_entry_point_target(std::string_view target);
+
+/// `module:function`, as the description refers to Python code.
+std::optional<Complaint> judge_python_function(std::string_view target);
 
 }  // namespace backendgen

@@ -54,11 +54,10 @@ bool is_public_version(Reader& reader) {
   return reader.done();
 }
 
-/// Whether a release from 2.5 on, there or to come, meets a requirement. Between the releases that
-/// its clauses name all are alike, so those are tried, and the next after each.
+/// Whether a release from the oldest on, there or to come, meets a requirement. Between the
+/// releases that its clauses name all are alike, so those are tried, and the next after each.
 bool can_be_met(std::string_view requirement) {
-  constexpr TorchVersion kOldest = {2, 5, 0};
-  std::vector<TorchVersion> tried = {kOldest};
+  std::vector<TorchVersion> tried = {oldest()};
   for (std::size_t at = 0; at < requirement.size();) {
     const std::size_t comma = std::min(requirement.find(',', at), requirement.size());
     const std::size_t digit = requirement.find_first_of("0123456789", at);
@@ -69,7 +68,7 @@ bool can_be_met(std::string_view requirement) {
     tried.push_back({bound->major, bound->minor, bound->patch + 1});
   }
   return std::any_of(tried.begin(), tried.end(), [&](const TorchVersion& one) {
-    return one >= kOldest && admits(requirement, one);
+    return one >= oldest() && admits(requirement, one);
   });
 }
 
@@ -120,7 +119,7 @@ std::optional<Complaint> judge_torch_requirement(std::string_view requirement) {
     if (!read) return Complaint{in_ticks(release) + " is not a release X.Y or X.Y.Z", help};
   }
   if (!can_be_met(requirement)) {
-    return Complaint{"no release of PyTorch from 2.5 on meets it", help};
+    return Complaint{"no release of PyTorch from " BACKENDGEN_OLDEST_TORCH " on meets it", help};
   }
   return std::nullopt;
 }

@@ -97,37 +97,35 @@ void ValueReader::cannot_be(const std::string& text, const Span& span, const cha
   if (!complaint.help.empty()) problem.help.push_back(complaint.help);
 }
 
-Text ValueReader::judged(const Value& value, const char* what, Judge judge) {
-  if (const auto complaint = judge(value.text)) {
-    cannot_be(value.text, value.span, what, *complaint);
+Text ValueReader::judged(const Value& value, const Rule& rule) {
+  if (const auto complaint = rule.judge(value.text)) {
+    cannot_be(value.text, value.span, rule.what, *complaint);
     return {};
   }
   return {value.text, value.span};
 }
 
-Text ValueReader::text(const Member* member, const char* what, Judge judge) {
-  if (member == nullptr) return {};
-  if (member->value.kind == Value::Kind::kText) return judged(member->value, what, judge);
-  wrong_type(*member, "a string");
+Text ValueReader::text(const Member& member, const Rule& rule) {
+  if (member.value.kind == Value::Kind::kText) return judged(member.value, rule);
+  wrong_type(member, "a string");
   return {};
 }
 
-std::vector<Text> ValueReader::texts(const Member* member, const char* what, Judge judge) {
+std::vector<Text> ValueReader::texts(const Member& member, const Rule& rule) {
   std::vector<Text> result;
-  if (member == nullptr) return result;
-  if (member->value.kind != Value::Kind::kList) {
-    Diagnostic& problem = wrong_type(*member, "a list of strings");
-    if (member->value.kind == Value::Kind::kText) problem.help.push_back("put it in brackets");
+  if (member.value.kind != Value::Kind::kList) {
+    Diagnostic& problem = wrong_type(member, "a list of strings");
+    if (member.value.kind == Value::Kind::kText) problem.help.push_back("put it in brackets");
     return result;
   }
-  for (const Value& item : member->value.items) {
+  for (const Value& item : member.value.items) {
     if (item.kind != Value::Kind::kText) {
-      problems_.error(fmt::format("an item of {} is {}, expected a string", in_ticks(member->key),
+      problems_.error(fmt::format("an item of {} is {}, expected a string", in_ticks(member.key),
                                   kind_name(item)),
                       item.span);
       continue;
     }
-    Text read = judged(item, what, judge);
+    Text read = judged(item, rule);
     if (!read.span.known()) continue;
     const auto first = std::find_if(result.begin(), result.end(),
                                     [&](const Text& other) { return other.value == read.value; });
@@ -141,23 +139,22 @@ std::vector<Text> ValueReader::texts(const Member* member, const char* what, Jud
   return result;
 }
 
-std::size_t ValueReader::choice(const Member* member, const char* what,
-                                const std::vector<std::string>& words, std::size_t otherwise) {
-  if (member == nullptr) return otherwise;
+std::size_t ValueReader::choice(const Member& member, const char* what,
+                                std::span<const std::string_view> words, std::size_t otherwise) {
   const std::string expected = fmt::format("`\"{}\"` or `\"{}\"`", words.front(), words.back());
-  if (member->value.kind != Value::Kind::kText) {
-    wrong_type(*member, expected);
+  if (member.value.kind != Value::Kind::kText) {
+    wrong_type(member, expected);
     return otherwise;
   }
-  const std::string& text = member->value.text;
+  const std::string& text = member.value.text;
   const auto found = std::find(words.begin(), words.end(), text);
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   Diagnostic& problem =
-      problems_.error(fmt::format("unknown {} {}", what, in_ticks(text)), member->value.span);
-  if (const auto near = nearest(text, words)) {
+      problems_.error(fmt::format("unknown {} {}", what, in_ticks(text)), member.value.span);
+  if (const auto near = nearest(text, {words.begin(), words.end()})) {
     problem.help.push_back(fmt::format("did you mean `{}`?", *near));
   }
-  problem.notes.push_back(fmt::format("{} is {}", in_ticks(member->key), expected));
+  problem.notes.push_back(fmt::format("{} is {}", in_ticks(member.key), expected));
   return otherwise;
 }
 

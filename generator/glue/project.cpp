@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "description/keys.h"
 #include "glue/project.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "base/on_all_cores.h"
 #include "base/quote.h"
 #include "description/dtypes.h"
+#include "description/keys.h"
 #include "glue/custom_model.h"
 #include "glue/kernel_rows.h"
 
@@ -163,7 +165,7 @@ Values description_values(const Description& description) {
       {"runtime", runtime},
       {"runtime_namespace", nested ? runtime.substr(0, colons) : ""},
       {"header_quoted", quote(description.header.value)},
-      {"on_failure", description.on_failure == OnFailure::kWarn ? "warn" : "error"},
+      {"on_failure", std::string(word_of(description.on_failure))},
       {"layout", submodule ? "submodule" : "package"},
       {"fallback", falls_back ? "cpu" : "error"},
       {"imports", python_list(description.imports)},

@@ -10,7 +10,6 @@ namespace backendgen {
 
 namespace {
 
-constexpr TorchVersion kOldest{2, 5, 0};
 // The newest row of docs/compatibility.md.
 constexpr TorchVersion kNewestTested{2, 15, 0};
 
@@ -123,9 +122,9 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
     problems.error(fmt::format("no PyTorch in `{}`: its `version.py` has no version", shown));
     return std::nullopt;
   }
-  if (*version < kOldest) {
+  if (*version < oldest()) {
     problems
-        .error(fmt::format("needs PyTorch {} or newer, found {} in `{}`", kOldest.minor_text(),
+        .error(fmt::format("needs PyTorch {} or newer, found {} in `{}`", oldest().minor_text(),
                            *line, shown))
         .help.push_back("`python -m pip install --upgrade torch`");
     return std::nullopt;
@@ -159,6 +158,10 @@ std::optional<TorchInstall> find_torch(const std::string& python, const Disk& di
     return std::nullopt;
   }
   return open_torch(std::filesystem::path(*folder), disk, problems);
+}
+
+TorchVersion oldest() {
+  return *TorchVersion::parse(BACKENDGEN_OLDEST_TORCH);
 }
 
 TorchVersion newest_tested() {

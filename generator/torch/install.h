@@ -33,7 +33,7 @@ struct TorchInstall {
 };
 
 /// Reads what PyTorch lies in `folder` (the folder named `torch` of an installation). Errors: no
-/// such folder, no version.py, older than 2.5, no operator list beside it.
+/// such folder, no version.py, older than `oldest()`, no operator list beside it.
 std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, const Disk& disk,
                                        Diagnostics& problems);
 
@@ -42,7 +42,8 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
 std::optional<TorchInstall> find_torch(const std::string& python, const Disk& disk,
                                        Process& process, Diagnostics& problems);
 
-/// The newest minor release that this BackendKit was tested with; the oldest is 2.5.
+/// The oldest minor release that BackendKit works for, and the newest that it was tested with.
+TorchVersion oldest();
 TorchVersion newest_tested();
 
 /// Warns of a release that is newer than that, which the glue may not compile with.

@@ -404,7 +404,7 @@ class TestOneGraph:
         assert found.cpu().tolist() == [2, 2, 2, 2]
         assert module.current_device() == 0
 
-    @pytest.mark.skipif(RELEASE < (2, 10), reason="PyTorch breaks the graph at calls to torch.accelerator")
+    @pytest.mark.skipif(RELEASE < (2, 10), reason="torch.accelerator breaks the graph")
     def test_accelerator(self, device, backend):
         def function(x):
             if not torch.accelerator.is_available():
@@ -421,7 +421,7 @@ class TestStreams:
         compiled = torch.compile(function, backend="eager", fullgraph=True)
         return compiled(x)
 
-    @pytest.mark.skipif(RELEASE < (2, 10), reason="PyTorch breaks the graph at calls to torch.accelerator")
+    @pytest.mark.skipif(RELEASE < (2, 10), reason="torch.accelerator breaks the graph")
     @pytest.mark.needs("events")
     def test_made_in_the_graph(self, device, module):
         def function(x):

@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,22 +92,54 @@ def test_descriptions(page: Path, tmp_path: Path) -> None:
         run(BACKENDGEN, "check", "--torch", torch, cwd=tmp_path)
 
 
-def test_every_key_of_the_description() -> None:
+def keys_table(keys: dict[str, dict[str, Any]], required: list[str]) -> str:
+    """Keys as a table of a page has them: what the JSON Schema says of each."""
+
+    def default(name: str, key: dict[str, Any]) -> str:
+        if name in required:
+            return "required"
+        if "default" in key:
+            value = key["default"]
+            return f"`{value}`" if isinstance(value, str) else f"`{json.dumps(value)}`"
+        text = str(key["$comment"]).removeprefix("default: ")
+        return f"`{text}`" if "<name>" in text else text
+
+    lines = ["| key | default | meaning |", "|---|---|---|"]
+    for name, key in keys.items():
+        meaning = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", key["description"])
+        lines.append(f"| `{name}` | {default(name, key)} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_tables_of_keys(request: pytest.FixtureRequest) -> None:
+    """The pages have what the program knows of each key; `--update` writes it there."""
     schema = json.loads(run(BACKENDGEN, "schema", cwd=ROOT))
-    text = (ROOT / "docs" / "description.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^## `\[([\w-]+).*?\]`\n(.*?)(?=^## |\Z)", text, re.M | re.S))
-    assert list(sections) == list(schema["properties"])
-    for table, section in sections.items():
-        keys = re.findall(r"^\| `([\w-]+)` \| (.*?) \|", section, re.M)
-        properties = schema["properties"][table].get("properties", {})
-        assert [key for key, _ in keys] == list(properties)
-        for key, default in keys:
-            told = properties[key].get("default")
-            if key in schema["properties"][table].get("required", []):
-                assert default == "required"
-            elif told is not None:
-                shown = default.strip("`")
-                assert shown == (told if isinstance(told, str) else json.dumps(told)), key
+    update = request.config.getoption("--update")
+    custom = schema["$defs"]["custom"]["items"]
+    places = [
+        *(
+            ("description.md", f"## `[{name}]`", table)
+            for name, table in schema["properties"].items()
+        ),
+        ("custom-operators.md", "One table an operator:", custom),
+    ]
+    for name, heading, table in places:
+        if "additionalProperties" in table and table["additionalProperties"] is not False:
+            continue  # the keys of [entry-points] are the vendor's
+        page = ROOT / "docs" / name
+        text = page.read_text(encoding="utf-8")
+        before, found, rest = text.partition(heading + "\n")
+        assert found, f"{name} has no {heading}"
+        wanted = keys_table(table["properties"], table.get("required", []))
+        there = re.search(r"^\| key \|.*?\n(?=\n|\Z)", rest, re.M | re.S)
+        assert there, f"{name} has no table below {heading}"
+        if update:
+            page.write_text(
+                before + found + rest[: there.start()] + wanted + rest[there.end() :],
+                encoding="utf-8",
+            )
+        else:
+            assert there[0] == wanted, f"{name}: {heading}"
 
 
 def test_links() -> None:

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "description/keys.h"
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/templates.h"
+#include "description/dtypes.h"
+
+namespace backendgen {
+namespace {
+
+constexpr Table kTables[] = {
+    {"backend", "The device and its package."},
+    {"torch", "The PyTorch releases that the project supports."},
+    {"autoload", "How `import torch` loads the backend."},
+    {"operators", "Which operators have kernels, and what happens to the rest."},
+    {"amp", "Automatic mixed precision."},
+    {"entry-points",
+     "Further entry points of the package, a table for each group. Groups with dots may be written "
+     "as tables in tables."},
+};
+
+constexpr Rule kDeviceName = {"a device name", judge_device_name, "device_name"};
+constexpr Rule kPackageName = {"a package name", judge_package_name, "package_name"};
+constexpr Rule kVersion = {"a version", judge_version, "version"};
+constexpr Rule kSummary = {"the summary", judge_summary, "line"};
+constexpr Rule kRuntime = {"the runtime's C++ type", judge_cpp_name, "cpp_name"};
+constexpr Rule kHeader = {"the runtime's header", judge_header, "header"};
+constexpr Rule kRequirement = {"a requirement of PyTorch", judge_torch_requirement, "requirement"};
+constexpr Rule kModule = {"a Python module", judge_python_module, "submodule"};
+constexpr Rule kDtype = {"a dtype of a kernel", judge_dtype, "dtype"};
+constexpr Rule kAmpDtype = {"a dtype of autocast", judge_amp_dtype, "amp_dtype"};
+constexpr Rule kCppFunction = {"a C++ function", judge_cpp_name, "cpp_function"};
+constexpr Rule kPythonFunction = {"a Python function", judge_python_function, "python_function"};
+constexpr Rule kOperatorSchema = {"a schema", judge_schema_text, "schema"};
+constexpr Rule kKernels = {nullptr, nullptr, "kernels"};
+constexpr Rule kCustom = {nullptr, nullptr, "custom"};
+constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
+
+constexpr Key kKeys[] = {
+    {"backend", "name", &Description::name, &kDeviceName, "", "",
+     "the device: `torch.device(\"foo\")`, `torch.foo`. Lower-case letters and `_`, at most 32 "
+     "characters: PyTorch reads no digits in the name of a device. No keyword, no device of "
+     "PyTorch, no name that `torch` or its tensors have already, and none that a C++ namespace "
+     "cannot have (`errno`, `time`)",
+     "foo", true},
+    {"backend", "package", &Description::package, &kPackageName, "torch_<name>", "",
+     "what pip installs and Python imports: one lower-case identifier, at most 64 characters; no "
+     "module of Python, no package that an environment with PyTorch has (`numpy`, `pip`), no "
+     "folder "
+     "of the project (`csrc`, `tests`)",
+     "torch_foo"},
+    {"backend", "version", &Description::version, &kVersion, "", "",
+     "the package's version, as PEP 440 writes a public version", "0.1.0", true},
+    {"backend", "summary", &Description::summary, &kSummary, "PyTorch backend for <name> devices",
+     "", "one line, at most 200 characters", ""},
+    {"backend", "runtime", &Description::runtime, &kRuntime, "<name>::Runtime", "",
+     "the C++ type with the functions of docs/runtime.md, in a namespace of yours", "foo::Runtime"},
+    {"backend", "header", &Description::header, &kHeader, "runtime.h", "",
+     "where it is declared: a path relative to the folder of `backend.toml`, to its `csrc`, or to "
+     "an include folder of a library that is linked. `check` warns when it is in neither of the "
+     "first two",
+     ""},
+
+    {"torch", "requires", &Description::torch_requires, &kRequirement, ">=" BACKENDGEN_OLDEST_TORCH,
+     "",
+     "the PyTorch releases that you support: clauses of `>=`, `<=`, `<`, `>`, `==` or `!=` and a "
+     "release such as `2.6` or `2.6.1`, with commas between. A build refuses any other, and "
+     "`check` "
+     "a range that no release can meet. The wheel requires the minor release that it was built "
+     "with",
+     ">=2.5,<2.15"},
+
+    {"autoload", "layout", &Description::layout, nullptr, "", "",
+     "`package`: the package is the backend, `torch_foo:_autoload`. `submodule`: the package is "
+     "the "
+     "vendor's, such as `foo_frameworks`, and its submodule `torch` is the backend",
+     ""},
+    {"autoload", "on_failure", &Description::on_failure, nullptr, "", "",
+     "what `import torch` does when the backend cannot be loaded. `warn`: one warning; the "
+     "device's "
+     "name stays known, `torch.foo.is_available()` is False, and its first use raises an error "
+     "with "
+     "the cause. `error`: it fails",
+     ""},
+    {"autoload", "imports", &Description::imports, &kModule, "", "",
+     "your Python modules, below the package, imported once the library is loaded; none that "
+     "BackendKit generates. What their `__all__` names appears in `torch.foo` too",
+     "torch_foo.extras"},
+
+    {"operators", "fallback", &Description::fallback, nullptr, "", "",
+     "operators without a kernel: `cpu` computes them there and copies, `error` raises", ""},
+    {"operators", "inputs", &Kernel::inputs, nullptr, "", "",
+     "what tensors kernels get. `strided`: as PyTorch passes them. `dense`: contiguous, and for "
+     "elementwise operators of one shape, dtype and device, so that a kernel is a loop over plain "
+     "arrays",
+     ""},
+    {"operators", "dtypes", &Kernel::dtypes, &kDtype, "", "every dtype",
+     "what kernels compute, by PyTorch's names: `float32`, `bfloat16`, `int64`, `bool`, ... All "
+     "tensors of a call count, results too; for elementwise operators also the dtype that they "
+     "compute in",
+     "float32"},
+    {"operators", "unsupported", &Kernel::unsupported, nullptr, "", "",
+     "what a call with another dtype does. `fallback`: it goes where operators without a kernel "
+     "go. "
+     "`error`: it raises PyTorch's `\"add\" not implemented for 'Double'`",
+     ""},
+    {"operators",
+     "kernels",
+     {},
+     &kKernels,
+     "",
+     "none",
+     "a table, operator = C++ function. The operator is named as PyTorch names it, overload behind "
+     "a dot; the function by its qualified name. The generated `kernels.h` declares it: a wrong "
+     "signature is a compile error, a missing definition a link error",
+     ""},
+    {"operators",
+     "custom",
+     {},
+     &kCustom,
+     "",
+     "none",
+     "`[[operators.custom]]`: operators of your own, a table each; see docs/custom-operators.md",
+     ""},
+    {"operators.kernels", "function", &Kernel::function, &kCppFunction, "", "",
+     "the C++ function, by its qualified name", "foo::add", true},
+    {"operators.custom", "schema", &CustomOperator::text, &kOperatorSchema, "", "",
+     "the operator, as PyTorch writes schemas, in the namespace of the device's name. `Tensor(a!)` "
+     "is a tensor that the kernel writes to",
+     "<name>::double(Tensor x) -> Tensor", true},
+    {"operators.custom", "kernel", &CustomOperator::kernel, &kCppFunction, "", "",
+     "the C++ function for the device. `kernels.h` declares it; the device of its arguments is the "
+     "current one while it runs",
+     "<name>::double_kernel", true},
+    {"operators.custom", "cpu", &CustomOperator::cpu, &kCppFunction, "", "none",
+     "the C++ function for tensors on the CPU; without it they raise an error", ""},
+    {"operators.custom", "meta", &CustomOperator::meta, &kCppFunction, "", "none",
+     "only the shapes and dtypes of the results, in C++: a function with the same types, whose "
+     "results have no data",
+     ""},
+    {"operators.custom", "fake", &CustomOperator::fake, &kPythonFunction, "", "none",
+     "the same in Python, `module:function`; instead of `meta`", ""},
+    {"operators.custom", "setup_context", &CustomOperator::setup_context, &kPythonFunction, "",
+     "none",
+     "what keeps values for `backward`, in Python, as `torch.library.register_autograd` takes it",
+     ""},
+    {"operators.custom", "backward", &CustomOperator::backward, &kPythonFunction, "", "none",
+     "the gradients, in Python, as `torch.library.register_autograd` takes them", ""},
+
+    {"amp", "dtypes", &Description::amp_dtypes, &kAmpDtype, "", "",
+     "the dtypes that `torch.autocast(\"foo\")` may use, the default first: `float16`, `bfloat16`. "
+     "Empty: there is no autocast on the device",
+     "float16"},
+    {"amp",
+     "lower_precision_fp",
+     {},
+     &kOperatorList,
+     "",
+     "PyTorch's list for CUDA",
+     "operators that run in autocast's dtype",
+     "mm"},
+    {"amp",
+     "fp32",
+     {},
+     &kOperatorList,
+     "",
+     "PyTorch's list for CUDA",
+     "operators that run in float32",
+     "exp"},
+    {"amp",
+     "fp32_set_opt_dtype",
+     {},
+     &kOperatorList,
+     "",
+     "PyTorch's list for CUDA",
+     "operators whose result is float32 unless the call names a dtype",
+     "softmax.int"},
+    {"amp",
+     "promote",
+     {},
+     &kOperatorList,
+     "",
+     "PyTorch's list for CUDA",
+     "operators that run in the widest dtype of their tensors",
+     "addcmul"},
+};
+
+/// What a pointer to a member points to; void for std::monostate.
+template <class Field>
+struct Member {
+  using Struct = void;
+  using Value = void;
+};
+template <class S, class V>
+struct Member<V S::*> {
+  using Struct = S;
+  using Value = V;
+};
+
+/// Calls `function` with the `Member` of a key's field.
+template <class Function>
+auto with_member(const Key& key, Function function) {
+  return std::visit(
+      [&](const auto field) { return function(Member<std::decay_t<decltype(field)>>()); },
+      key.field);
+}
+
+}  // namespace
+
+std::span<const Table> tables() {
+  return kTables;
+}
+
+std::vector<Key> keys_of(std::string_view table) {
+  std::vector<Key> keys;
+  for (const Key& key : kKeys) {
+    const bool also = table == "operators.kernels" && is_of_kernels(key);
+    if (key.table == table || also) keys.push_back(key);
+  }
+  return keys;
+}
+
+const Key& key_of(std::string_view table, std::string_view name) {
+  for (const Key& key : kKeys) {
+    if (key.table == table && key.name == name) return key;
+  }
+  throw InternalError(std::string("no key ").append(table).append(" ").append(name));
+}
+
+std::span<const std::string_view> words_of(const Key& key) {
+  return with_member(key, [](auto member) -> std::span<const std::string_view> {
+    using Value = typename decltype(member)::Value;
+    if constexpr (std::is_enum_v<Value>) {
+      return Words<Value>::kAll;
+    } else {
+      return {};
+    }
+  });
+}
+
+bool is_of_kernels(const Key& key) {
+  return with_member(
+      key, [](auto member) { return std::is_same_v<typename decltype(member)::Struct, Kernel>; });
+}
+
+bool is_list(const Key& key) {
+  const bool texts = with_member(key, [](auto member) {
+    return std::is_same_v<typename decltype(member)::Value, std::vector<Text>>;
+  });
+  return texts || key.rule == &kOperatorList;
+}
+
+std::vector<std::string> names_of(const std::vector<Key>& keys) {
+  std::vector<std::string> names;
+  for (const Key& key : keys) names.emplace_back(key.name);
+  return names;
+}
+
+std::string for_device(std::string_view text, std::string_view name) {
+  constexpr std::string_view kName = "<name>";
+  std::string result(text);
+  for (std::size_t at = 0; (at = result.find(kName, at)) != std::string::npos; at += name.size()) {
+    result.replace(at, kName.size(), name);
+  }
+  return result;
+}
+
+void set_default(const Key& key, Description& description) {
+  if (key.initial.empty()) return;
+  if (auto* const field = std::get_if<Text Description::*>(&key.field)) {
+    description.** field = {for_device(key.initial, description.name.value), {}};
+  }
+}
+
+}  // namespace backendgen
