@@ -15,8 +15,8 @@ namespace {
 
 const std::vector<std::string> kServices = {"github"};
 
-/// What a project is tested with unless it says otherwise: the releases BackendKit is tested with,
-/// newest last. `requires` of the description takes out what it does not admit.
+/// What a project is tested with unless it says otherwise: the release whose CPU wheel BackendKit's
+/// own CI takes. docs/compatibility.md has all releases that BackendKit is tested with.
 const std::vector<std::string> kReleases = {"2.13.0"};
 
 }  // namespace

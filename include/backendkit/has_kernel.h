@@ -6,7 +6,7 @@
 namespace backendkit {
 
 /// Whether [operators.kernels] of the description names an operator, such as "add.out". The
-/// generated register_kernels.cpp defines it.
+/// generated has_kernel.cpp defines it.
 bool has_kernel(std::string_view op);
 
 }  // namespace backendkit

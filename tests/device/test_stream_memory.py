@@ -172,6 +172,7 @@ def test_threads_share_an_event(name, streams, work):
     in_threads(run)
     for stream in streams:
         stream.synchronize()
+    assert event.query()
 
 
 def test_backward_on_a_stream(device, streams):
