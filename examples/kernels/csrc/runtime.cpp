@@ -14,7 +14,7 @@ thread_local int current = 0;
 
 }  // namespace
 
-// PyTorch asks once in a process, also where there is no driver: it gets 0 then.
+// Called once per process, even if there is no driver; return 0 then.
 int Runtime::device_count() { return kDevices; }
 
 int Runtime::current_device() { return current; }
