@@ -19,8 +19,8 @@ const char* refusal() noexcept {
 
 }  // namespace backendkit
 
-// For programs: null where the device can be used. It is also what keeps linkers from dropping the
-// library, of which a program may call nothing else.
+// For programs: returns null if the device can be used. Also keeps linkers from dropping the
+// library, since a program may call nothing else in it.
 extern "C" C10_EXPORT const char* {{device}}_backend_problem() {
   return backendkit::refusal();
 }
