@@ -35,6 +35,7 @@ std::string describe_json(const Description& description,
     members.push_back(fmt::format("  \"{}\": {}", key, json));
   };
   add("name", quote(description.name.value));
+  add("display_name", quote(description.display_name.value));
   add("package", quote(description.package.value));
   add("module", quote(description.module()));
   add("layout", quote(word_of(description.layout)));

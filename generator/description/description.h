@@ -65,12 +65,13 @@ struct EntryPointGroup {
 /// filled in. After reading, no code asks whether a key exists.
 struct Description {
   // [backend]
-  Text name;     // a C++, Python and device identifier: foo
-  Text package;  // a Python identifier: torch_foo
-  Text version;  // a PEP 440 version
-  Text summary;  // one line of any printable text
-  Text runtime;  // a qualified C++ name: foo::Runtime
-  Text header;   // a relative path without "..": runtime.h
+  Text name;          // a C++, Python and device identifier: foo
+  Text display_name;  // what people read where they type nothing: Foo
+  Text package;       // a Python identifier: torch_foo
+  Text version;       // a PEP 440 version
+  Text summary;       // one line of any printable text
+  Text runtime;       // a qualified C++ name: foo::Runtime
+  Text header;        // a relative path without "..": runtime.h
 
   // [torch]
   Text torch_requires;  // comma-separated clauses such as ">=2.5,<3"

@@ -24,6 +24,7 @@ constexpr Table kTables[] = {
 };
 
 constexpr Rule kDeviceName = {"a device name", judge_device_name, "device_name"};
+constexpr Rule kDisplayName = {"a display name", judge_display_name, "display_name"};
 constexpr Rule kPackageName = {"a package name", judge_package_name, "package_name"};
 constexpr Rule kVersion = {"a version", judge_version, "version"};
 constexpr Rule kSummary = {"the summary", judge_summary, "line"};
@@ -43,70 +44,72 @@ constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
 constexpr Key kKeys[] = {
     {"backend", "name", &Description::name, &kDeviceName, "", "",
      "the device: `torch.device(\"foo\")`, `torch.foo`. Lower-case letters and `_`, at most 32 "
-     "characters: PyTorch reads no digits in the name of a device. No keyword, no device of "
-     "PyTorch, no name that `torch` or its tensors have already, and none that a C++ namespace "
-     "cannot have (`errno`, `time`)",
+     "characters; digits are not allowed, because PyTorch does not read them in a device's "
+     "name. It cannot be a keyword, one of PyTorch's devices, a name that `torch` or its "
+     "tensors already have, or a name that a C++ namespace cannot have (`errno`, `time`)",
      "foo", true},
+    {"backend", "display_name", &Description::display_name, &kDisplayName, "<name>", "",
+     "the device's name in messages that people read, such as `Foo out of memory`: one line, at "
+     "most 64 characters. `torch.foo.display_name` is this text. What people type stays `name`",
+     "Foo"},
     {"backend", "package", &Description::package, &kPackageName, "torch_<name>", "",
-     "what pip installs and Python imports: one lower-case identifier, at most 64 characters; no "
-     "module of Python, no package that an environment with PyTorch has (`numpy`, `pip`), no "
-     "folder "
-     "of the project (`csrc`, `tests`)",
+     "what pip installs and Python imports: one lower-case identifier, at most 64 characters. "
+     "It cannot be a module of Python, a package that an environment with PyTorch has (`numpy`, "
+     "`pip`), or a folder of the project (`csrc`, `tests`)",
      "torch_foo"},
     {"backend", "version", &Description::version, &kVersion, "", "",
-     "the package's version, as PEP 440 writes a public version", "0.1.0", true},
-    {"backend", "summary", &Description::summary, &kSummary, "PyTorch backend for <name> devices",
-     "", "one line, at most 200 characters", ""},
+     "the package's version: a public version as defined by PEP 440", "0.1.0", true},
+    {"backend", "summary", &Description::summary, &kSummary,
+     "PyTorch backend for <display_name> devices", "", "one line, at most 200 characters", ""},
     {"backend", "runtime", &Description::runtime, &kRuntime, "<name>::Runtime", "",
      "the C++ type with the functions of docs/runtime.md, in a namespace of yours", "foo::Runtime"},
     {"backend", "header", &Description::header, &kHeader, "runtime.h", "",
-     "where it is declared: a path relative to the folder of `backend.toml`, to its `csrc`, or to "
-     "an include folder of a library that is linked. `check` warns when it is in neither of the "
-     "first two",
+     "the header that declares it: a path relative to the folder of `backend.toml`, to its "
+     "`csrc`, or to an include folder of a linked library. `check` warns if the file is in "
+     "neither of the first two",
      ""},
 
     {"torch", "requires", &Description::torch_requires, &kRequirement, ">=" BACKENDGEN_OLDEST_TORCH,
      "",
-     "the PyTorch releases that you support: clauses of `>=`, `<=`, `<`, `>`, `==` or `!=` and a "
-     "release such as `2.6` or `2.6.1`, with commas between. A build refuses any other, and "
-     "`check` "
-     "a range that no release can meet. The wheel requires the minor release that it was built "
-     "with",
+     "the PyTorch releases that you support: clauses separated by commas, each an operator "
+     "(`>=`, `<=`, `<`, `>`, `==` or `!=`) and a release such as `2.6` or `2.6.1`. A build with "
+     "any other release is an error, and `check` reports a range that no release can meet. The "
+     "wheel requires the minor release that it was built with",
      ">=2.5,<2.15"},
 
     {"autoload", "layout", &Description::layout, nullptr, "", "",
-     "`package`: the package is the backend, `torch_foo:_autoload`. `submodule`: the package is "
-     "the "
-     "vendor's, such as `foo_frameworks`, and its submodule `torch` is the backend",
+     "`package`: the package itself is the backend, `torch_foo:_autoload`. `submodule`: the "
+     "package is the vendor's own, such as `foo_frameworks`, and its submodule `torch` is the "
+     "backend",
      ""},
     {"autoload", "on_failure", &Description::on_failure, nullptr, "", "",
-     "what `import torch` does when the backend cannot be loaded. `warn`: one warning; the "
-     "device's "
-     "name stays known, `torch.foo.is_available()` is False, and its first use raises an error "
-     "with "
-     "the cause. `error`: it fails",
+     "what `import torch` does when the backend cannot be loaded. `warn`: it warns once; the "
+     "device's name stays known, `torch.foo.is_available()` is False, and the first use of the "
+     "device raises an error with the cause. `error`: it fails",
      ""},
     {"autoload", "imports", &Description::imports, &kModule, "", "",
-     "your Python modules, below the package, imported once the library is loaded; none that "
-     "BackendKit generates. What their `__all__` names appears in `torch.foo` too",
+     "your Python modules, inside the package, to import once the library is loaded. They "
+     "cannot have the name of a module that BackendKit generates. The names in their `__all__` "
+     "also appear in `torch.foo`",
      "torch_foo.extras"},
 
     {"operators", "fallback", &Description::fallback, nullptr, "", "",
-     "operators without a kernel: `cpu` computes them there and copies, `error` raises", ""},
+     "what happens to operators without a kernel: `cpu` computes them on the CPU and copies the "
+     "results back; `error` raises an error",
+     ""},
     {"operators", "inputs", &Kernel::inputs, nullptr, "", "",
-     "what tensors kernels get. `strided`: as PyTorch passes them. `dense`: contiguous, and for "
-     "elementwise operators of one shape, dtype and device, so that a kernel is a loop over plain "
-     "arrays",
+     "which tensors kernels receive. `strided`: tensors as PyTorch passes them. `dense`: "
+     "contiguous tensors, which for elementwise operators also have one shape, dtype and "
+     "device, so that a kernel is a loop over plain arrays",
      ""},
     {"operators", "dtypes", &Kernel::dtypes, &kDtype, "", "every dtype",
-     "what kernels compute, by PyTorch's names: `float32`, `bfloat16`, `int64`, `bool`, ... All "
-     "tensors of a call count, results too; for elementwise operators also the dtype that they "
-     "compute in",
+     "the dtypes that kernels support, by PyTorch's names: `float32`, `bfloat16`, `int64`, "
+     "`bool`, ... Every tensor of a call must have one of them, results included; for "
+     "elementwise operators, so must the dtype in which they compute",
      "float32"},
     {"operators", "unsupported", &Kernel::unsupported, nullptr, "", "",
-     "what a call with another dtype does. `fallback`: it goes where operators without a kernel "
-     "go. "
-     "`error`: it raises PyTorch's `\"add\" not implemented for 'Double'`",
+     "what a call with another dtype does. `fallback`: it is treated like an operator without a "
+     "kernel. `error`: it raises PyTorch's `\"add\" not implemented for 'Double'`",
      ""},
     {"operators",
      "kernels",
@@ -129,21 +132,21 @@ constexpr Key kKeys[] = {
     {"operators.kernels", "function", &Kernel::function, &kCppFunction, "", "",
      "the C++ function, by its qualified name", "foo::add", true},
     {"operators.custom", "schema", &CustomOperator::text, &kOperatorSchema, "", "",
-     "the operator, as PyTorch writes schemas, in the namespace of the device's name. `Tensor(a!)` "
-     "is a tensor that the kernel writes to",
+     "the operator's schema in PyTorch's syntax, in the namespace of the device's name. "
+     "`Tensor(a!)` is a tensor that the kernel writes",
      "<name>::double(Tensor x) -> Tensor", true},
     {"operators.custom", "kernel", &CustomOperator::kernel, &kCppFunction, "", "",
-     "the C++ function for the device. `kernels.h` declares it; the device of its arguments is the "
-     "current one while it runs",
+     "the C++ function for the device. `kernels.h` declares it; while it runs, the device of "
+     "its arguments is the current one",
      "<name>::double_kernel", true},
     {"operators.custom", "cpu", &CustomOperator::cpu, &kCppFunction, "", "none",
      "the C++ function for tensors on the CPU; without it they raise an error", ""},
     {"operators.custom", "meta", &CustomOperator::meta, &kCppFunction, "", "none",
-     "only the shapes and dtypes of the results, in C++: a function with the same types, whose "
-     "results have no data",
+     "computes only the shapes and dtypes of the results, in C++: a function of the same type, "
+     "whose results have no data",
      ""},
     {"operators.custom", "fake", &CustomOperator::fake, &kPythonFunction, "", "none",
-     "the same in Python, `module:function`; instead of `meta`", ""},
+     "the same in Python, `module:function`; use it instead of `meta`", ""},
     {"operators.custom", "setup_context", &CustomOperator::setup_context, &kPythonFunction, "",
      "none",
      "what keeps values for `backward`, in Python, as `torch.library.register_autograd` takes it",
@@ -152,8 +155,8 @@ constexpr Key kKeys[] = {
      "the gradients, in Python, as `torch.library.register_autograd` takes them", ""},
 
     {"amp", "dtypes", &Description::amp_dtypes, &kAmpDtype, "", "",
-     "the dtypes that `torch.autocast(\"foo\")` may use, the default first: `float16`, `bfloat16`. "
-     "Empty: there is no autocast on the device",
+     "the dtypes that `torch.autocast(\"foo\")` may use, the default first: `float16`, "
+     "`bfloat16`. If empty, the device has no autocast",
      "float16"},
     {"amp",
      "lower_precision_fp",
@@ -260,19 +263,23 @@ std::vector<std::string> names_of(const std::vector<Key>& keys) {
   return names;
 }
 
-std::string for_device(std::string_view text, std::string_view name) {
-  constexpr std::string_view kName = "<name>";
+std::string for_device(std::string_view text, std::string_view name, std::string_view display) {
   std::string result(text);
-  for (std::size_t at = 0; (at = result.find(kName, at)) != std::string::npos; at += name.size()) {
-    result.replace(at, kName.size(), name);
-  }
+  const auto replace = [&result](std::string_view word, std::string_view by) {
+    for (std::size_t at = 0; (at = result.find(word, at)) != std::string::npos; at += by.size()) {
+      result.replace(at, word.size(), by);
+    }
+  };
+  replace("<name>", name);
+  if (!display.empty()) replace("<display_name>", display);
   return result;
 }
 
 void set_default(const Key& key, Description& description) {
   if (key.initial.empty()) return;
   if (auto* const field = std::get_if<Text Description::*>(&key.field)) {
-    description.** field = {for_device(key.initial, description.name.value), {}};
+    description.** field = {
+        for_device(key.initial, description.name.value, description.display_name.value), {}};
   }
 }
 

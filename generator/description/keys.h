@@ -63,7 +63,7 @@ using Field = std::variant<std::monostate, Text Description::*, std::vector<Text
                            Text Kernel::*, Inputs Kernel::*, Unsupported Kernel::*,
                            std::vector<Text> Kernel::*, Text CustomOperator::*>;
 
-/// A key of backend.toml. Texts may have `<name>`, which stands for the device's name.
+/// A key of backend.toml. Texts may have `<name>` and `<display_name>`.
 struct Key {
   std::string_view table;
   std::string_view name;
@@ -105,8 +105,9 @@ bool is_list(const Key& key);
 /// The names of these keys.
 std::vector<std::string> names_of(const std::vector<Key>& keys);
 
-/// A text of a key for a device: `torch_<name>` becomes `torch_foo`.
-std::string for_device(std::string_view text, std::string_view name);
+/// A text of a key for a device: `torch_<name>` becomes `torch_foo`, and `<display_name>` becomes
+/// `display`.
+std::string for_device(std::string_view text, std::string_view name, std::string_view display = {});
 
 /// Gives the field of a key what a description without the key has. Its name is known by then.
 void set_default(const Key& key, Description& description);

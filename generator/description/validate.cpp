@@ -149,6 +149,26 @@ std::optional<Complaint> judge_digits(std::string_view name) {
                   offered ? "write " + in_ticks(letters) : "");
 }
 
+/// One line of printable text.
+std::optional<Complaint> judge_line(std::string_view text, std::size_t most) {
+  if (text.empty()) return complain("it is empty");
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < text.size(); ++count) {
+    const Character character = character_at(text, at);
+    if (!character.valid) return complain("it is not UTF-8");
+    if (text[at] == '\n' || text[at] == '\r') return complain("it has more than one line");
+    if (!is_printable(character.code)) {
+      return complain(fmt::format("it has the character {}", code_name(character.code)));
+    }
+    at += character.bytes;
+  }
+  if (count > most) return complain(fmt::format("it is longer than {} characters", most));
+  if (text.front() == ' ' || text.back() == ' ') {
+    return complain("it starts or ends with a blank");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Complaint> judge_device_name(std::string_view name) {
@@ -190,23 +210,12 @@ std::optional<Complaint> judge_package_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<Complaint> judge_display_name(std::string_view name) {
+  return judge_line(name, 64);
+}
+
 std::optional<Complaint> judge_summary(std::string_view summary) {
-  if (summary.empty()) return complain("it is empty");
-  std::size_t count = 0;
-  for (std::size_t at = 0; at < summary.size(); ++count) {
-    const Character character = character_at(summary, at);
-    if (!character.valid) return complain("it is not UTF-8");
-    if (summary[at] == '\n' || summary[at] == '\r') return complain("it has more than one line");
-    if (!is_printable(character.code)) {
-      return complain(fmt::format("it has the character {}", code_name(character.code)));
-    }
-    at += character.bytes;
-  }
-  if (count > 200) return complain("it is longer than 200 characters");
-  if (summary.front() == ' ' || summary.back() == ' ') {
-    return complain("it starts or ends with a blank");
-  }
-  return std::nullopt;
+  return judge_line(summary, 200);
 }
 
 std::optional<Complaint> judge_cpp_name(std::string_view name) {

@@ -22,6 +22,9 @@ struct Complaint {
 /// only.
 std::optional<Complaint> judge_device_name(std::string_view name);
 
+/// One line of printable text, at most 64 characters.
+std::optional<Complaint> judge_display_name(std::string_view name);
+
 /// A lower-case Python identifier, at most 64 characters, no keyword, no module or project that
 /// others own, and no folder of a project.
 std::optional<Complaint> judge_package_name(std::string_view name);

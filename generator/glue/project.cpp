@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "description/keys.h"
 #include "glue/project.h"
+#include "description/keys.h"
 
 #include <algorithm>
 #include <functional>
@@ -162,6 +162,7 @@ Values description_values(const Description& description) {
       {"version", description.version.value},
       {"summary", description.summary.value},
       {"summary_quoted", quote(description.summary.value)},
+      {"display_name_quoted", quote(description.display_name.value)},
       {"runtime", runtime},
       {"runtime_namespace", nested ? runtime.substr(0, colons) : ""},
       {"header_quoted", quote(description.header.value)},

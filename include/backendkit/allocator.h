@@ -25,7 +25,7 @@
 
 namespace backendkit {
 
-/// The memory of a device of a Runtime, as a CachingAllocator asks for it.
+/// The memory of one device, in the form that a CachingAllocator needs.
 template <class Runtime>
 class RuntimeMemory {
  public:
@@ -43,13 +43,13 @@ class RuntimeMemory {
     Driver<Runtime>::deallocate(pointer, bytes, device_);
   }
 
-  /// The allocator does this alone before it gives its cache back.
+  /// The allocator calls this only before it returns its cache to the driver.
   void synchronize() {
     const ProfiledRange range("backendkit::empty_cache");
     Driver<Runtime>::synchronize(device_);
   }
 
-  /// Null without events: the work is waited for instead.
+  /// Without events this waits for the stream's work and returns null.
   Event record(c10::StreamId stream) {
     const auto device = static_cast<c10::DeviceIndex>(device_);
     if constexpr (HasEvents<Runtime>) {
@@ -76,10 +76,11 @@ class RuntimeMemory {
   int device_;
 };
 
-/// PyTorch's allocator of the device: c10::DeviceAllocator, in releases without it c10::Allocator.
-/// A tensor has a block of a CachingAllocator of the device that is current when it is made, for
-/// the current stream. Throws torch.OutOfMemoryError when there is none. Thread-safe as far as the
-/// Runtime is. Functions without `override` are not virtual in every release.
+/// PyTorch's allocator for the device: a c10::DeviceAllocator, or a c10::Allocator in releases
+/// without that class. A tensor gets a block from the CachingAllocator of the device that is
+/// current when the tensor is created, for the current stream. Throws torch.OutOfMemoryError when
+/// there is not enough memory. As thread-safe as the Runtime is. Functions without `override` are
+/// not virtual in every release.
 template <class Runtime>
 class Allocator final : public DeviceAllocatorBase {
  public:
@@ -112,7 +113,7 @@ class Allocator final : public DeviceAllocatorBase {
     return *allocator;
   }
 
-  /// The cache of a device, which exists. Makes it when it is asked for first.
+  /// The cache of an existing device; created on first use.
   static Cache& cache(int device) {
     std::atomic<Cache*>& place = caches()[static_cast<std::size_t>(device)];
     if (Cache* const made = place.load(std::memory_order_acquire)) return *made;
@@ -124,7 +125,7 @@ class Allocator final : public DeviceAllocatorBase {
     return *place.load(std::memory_order_relaxed);
   }
 
-  /// The device whose memory an address lies in, -1 if there is none.
+  /// The device whose memory contains an address; -1 if there is none.
   static int device_of(const void* address) {
     for (std::atomic<Cache*>& place : caches()) {
       const Cache* const made = place.load(std::memory_order_acquire);
@@ -133,8 +134,8 @@ class Allocator final : public DeviceAllocatorBase {
     return -1;
   }
 
-  /// Tells that the work which a stream of the block's device has when the block is freed uses it.
-  /// Memory that is not of this allocator, such as that of the host, is left alone.
+  /// Keeps a freed block until the work that the stream, one of the block's device, has when the
+  /// block is freed has completed. Ignores memory of other allocators, such as the host's.
   void record_stream(const c10::DataPtr& data, c10::StreamId stream, c10::DeviceIndex device) {
     MemoryBlock* const block = block_of(data);
     if (block == nullptr) return;
@@ -143,10 +144,10 @@ class Allocator final : public DeviceAllocatorBase {
     cache(device).record_stream(block, stream);
   }
 
-  /// Makes a storage's memory such that PyTorch can share it until it is written to, as by
-  /// `torch._lazy_clone`: that asks for a context that is the address, and for an allocator that
-  /// copies on the storage's device, whichever is current. Returns whether it is so: not where
-  /// another device has shared memory at the same address.
+  /// Prepares a storage so that PyTorch can share its memory until it is written, as
+  /// `torch._lazy_clone` does: this needs the address as the context, and an allocator that copies
+  /// on the storage's device, whichever device is current. Returns false if another device already
+  /// shares memory at the same address.
   static bool make_shareable(c10::StorageImpl& storage) {
     const c10::DataPtr& data = storage.data_ptr();
     if (data.get_deleter() != &free_block || data.get_context() == nullptr) return true;
@@ -163,7 +164,7 @@ class Allocator final : public DeviceAllocatorBase {
     return true;
   }
 
-  /// Lets a process have at most this part of a device's memory, from 0 to 1.
+  /// Limits this process to a fraction of a device's memory, from 0 to 1.
   static void set_fraction(int device, double fraction) {
     TORCH_CHECK_VALUE(fraction >= 0 && fraction <= 1, "a fraction of memory is from 0 to 1, not ",
                       fraction);
@@ -188,7 +189,8 @@ class Allocator final : public DeviceAllocatorBase {
 
   bool initialized() { return Devices<Runtime>::in_use(); }
 
-  /// Does nothing in a child of a process that used the device: its blocks are the parent's.
+  /// Does nothing in a forked child of a process that used the device: its blocks belong to the
+  /// parent.
   void emptyCache(MempoolId = {0, 0}) {
     if (!initialized()) return;
     for (std::atomic<Cache*>& place : caches()) {
@@ -234,7 +236,7 @@ class Allocator final : public DeviceAllocatorBase {
     return all;
   }
 
-  /// The allocator of one device, for whoever does not make it current.
+  /// An allocator bound to one device, for callers that do not make that device current.
   struct OnDevice final : c10::Allocator {
     c10::DataPtr allocate(std::size_t bytes) override {
       const c10::DeviceGuard guard(device);
@@ -274,8 +276,8 @@ class Allocator final : public DeviceAllocatorBase {
     return *all;
   }
 
-  /// The block of a storage's memory, also of one that several storages share; null where it is not
-  /// of this allocator, such as that of the host.
+  /// The block that holds a storage's memory, also if several storages share it; null if the memory
+  /// belongs to another allocator, such as the host's.
   static MemoryBlock* block_of(const c10::DataPtr& data) {
     if (data.get_deleter() == &free_block) return static_cast<MemoryBlock*>(data.get_context());
     const std::lock_guard<std::mutex> lock(by_address().mutex);
@@ -296,8 +298,8 @@ class Allocator final : public DeviceAllocatorBase {
     free_block(block);
   }
 
-  /// In a forked child the driver that gave the block is not there, and its allocator may be
-  /// locked. An error of the driver cannot be thrown from here: the block is lost.
+  /// Does nothing in a forked child: the driver that allocated the block is not available there,
+  /// and its allocator may be locked. A driver error cannot be thrown from here: the block is lost.
   static void free_block(void* context) {
     if (context == nullptr || Devices<Runtime>::forked()) return;
     auto* const block = static_cast<MemoryBlock*>(context);
@@ -310,7 +312,7 @@ class Allocator final : public DeviceAllocatorBase {
     }
   }
 
-  /// Tells a profiler that records memory what a tensor took, or gave back where it is negative.
+  /// Reports an allocation to a profiler that records memory; negative for memory that is freed.
   static void report(const MemoryBlock* block, std::int64_t change, c10::Device where) {
     if (!c10::memoryProfilingEnabled()) return;
     const MemoryStatistics now = cache(where.index()).statistics();
@@ -336,7 +338,7 @@ class Allocator final : public DeviceAllocatorBase {
       try {
         report.info = Driver<Runtime>::memory_info(device);
       } catch (const std::exception&) {
-        // Programs handle the error that there is no memory; without these figures it says so too.
+        // Programs handle the out-of-memory error, which is useful without these figures too.
       }
     }
     cache(device).remember_out_of_memory(bytes, stream, report.info ? report.info->free : 0);
@@ -344,7 +346,7 @@ class Allocator final : public DeviceAllocatorBase {
   }
 };
 
-/// Tells the allocator that a stream uses a block: see `Allocator::record_stream`.
+/// Records that a stream uses a block: see `Allocator::record_stream`.
 template <class Runtime>
 void record_stream(const c10::DataPtr& block, c10::StreamId id, c10::DeviceIndex device) {
   Allocator<Runtime>::instance().record_stream(block, id, device);

@@ -11,8 +11,8 @@
 #include <backendkit/autocast_list.h>
 #include <backendkit/device/device.h>
 
-// Functions that PyTorch exports. Their header, ATen/autocast_mode.h, includes all of ATen, which
-// would take longer to compile than the rest of the glue together.
+// PyTorch exports these functions. Their header, ATen/autocast_mode.h, includes all of ATen, which
+// would take longer to compile than the rest of the glue.
 namespace at::autocast {
 TORCH_API ScalarType get_autocast_dtype(DeviceType device_type);
 TORCH_API void set_autocast_dtype(DeviceType device_type, ScalarType dtype);
@@ -21,9 +21,10 @@ TORCH_API Tensor cached_cast(ScalarType to_type, const Tensor& arg, DeviceType d
 
 namespace backendkit {
 
-/// What answers for an operator of the lists of [amp] inside `torch.autocast`: changes its
-/// arguments by the policy and calls it again without autocast. One kernel for all operators, whose
-/// schema tells it what the arguments are; the casts are PyTorch's, with its cache of weights.
+/// The kernel for the operators in the lists of [amp] inside `torch.autocast`: casts the arguments
+/// according to the policy and calls the operator again without autocast. One kernel serves all
+/// operators; the operator's schema tells it what the arguments are. The casts are PyTorch's, with
+/// its cache of weights.
 class AutocastKernel final : public c10::OperatorKernel {
  public:
   AutocastKernel(CastPolicy policy, const char* with_dtype)
@@ -54,7 +55,7 @@ class AutocastKernel final : public c10::OperatorKernel {
   }
 
  private:
-  /// Whether autocast may cast a value: a floating tensor of the device that is not float64.
+  /// Whether autocast may cast a value: a floating-point tensor on the device that is not float64.
   static bool is_eligible(const at::Tensor& tensor) {
     return tensor.defined() && tensor.is_privateuseone() && tensor.is_floating_point() &&
            tensor.scalar_type() != at::kDouble;
@@ -78,8 +79,8 @@ class AutocastKernel final : public c10::OperatorKernel {
     }
   }
 
-  /// float32 if one of the tensors is, else autocast's dtype. As in PyTorch, an optional tensor is
-  /// cast but has no say.
+  /// float32 if one of the tensors is float32, otherwise autocast's dtype. As in PyTorch, an
+  /// optional tensor is cast but not considered here.
   static at::ScalarType widest(const c10::FunctionSchema& schema, const torch::jit::Stack& stack,
                                std::size_t first) {
     const at::ScalarType lower = at::autocast::get_autocast_dtype(kDeviceType);
@@ -117,11 +118,11 @@ class AutocastKernel final : public c10::OperatorKernel {
   }
 
   CastPolicy policy_;
-  std::string_view with_dtype_;  // of a literal, so it ends in a zero
+  std::string_view with_dtype_;  // a literal, so it is zero-terminated
 };
 
-/// What answers for `binary_cross_entropy` inside `torch.autocast`: raises, as on CUDA, since its
-/// gradient does not fit into float16.
+/// The kernel for `binary_cross_entropy` inside `torch.autocast`: raises an error, as on CUDA,
+/// because its gradient does not fit into float16.
 inline void refuse_to_autocast(const c10::OperatorHandle&, torch::jit::Stack*) {
   TORCH_CHECK(false,
               "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to "
@@ -130,9 +131,9 @@ inline void refuse_to_autocast(const c10::OperatorHandle&, torch::jit::Stack*) {
               "which are safe.");
 }
 
-/// Registers what [amp] says and makes its first dtype the one of `torch.autocast` on the device.
-/// PyTorch keeps that default for each thread; here it is set for the thread that loads the
-/// backend. `library` is one of AutocastPrivateUse1 for `aten`.
+/// Registers the lists of [amp] and makes its first dtype the default of `torch.autocast` on the
+/// device. PyTorch keeps that default per thread; this sets it for the thread that loads the
+/// backend. `library` is for `aten` and AutocastPrivateUse1.
 inline void register_autocast(torch::Library& library) {
   const auto dtype = autocast_default();
   if (!dtype.has_value()) return;

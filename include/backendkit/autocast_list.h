@@ -8,7 +8,7 @@
 
 namespace backendkit {
 
-/// How autocast treats an operator, by PyTorch's own names of the policies; see docs/autocast.md.
+/// How autocast treats an operator, with PyTorch's own names of the policies; see docs/autocast.md.
 enum class CastPolicy {
   kLowerPrecisionFp,
   kFp32,
@@ -19,18 +19,17 @@ enum class CastPolicy {
 struct AutocastOperator {
   const char* name;  // "softmax.int"
   CastPolicy policy;
-  /// The overload to call in its place with a dtype behind the arguments, for operators of
-  /// kFp32SetOptDtype that take no dtype themselves: "ScalarOpt_dtype"; else empty.
+  /// For operators of kFp32SetOptDtype that have no dtype argument: the overload to call instead,
+  /// which takes a dtype after the arguments, such as "ScalarOpt_dtype"; otherwise empty.
   const char* with_dtype;
 };
 
-/// What [amp] of the description says. The generated autocast.cpp defines both.
+/// The settings of [amp]. The generated autocast.cpp defines both functions.
 
-/// The operators that autocast treats; every other one gets its arguments as they are.
+/// The operators that autocast treats; all others receive their arguments unchanged.
 std::span<const AutocastOperator> autocast_operators();
 
-/// The dtype of `torch.autocast` on the device where a call names none; empty when the device has
-/// no autocast.
+/// The default dtype of `torch.autocast` on the device; empty if the device has no autocast.
 std::optional<c10::ScalarType> autocast_default();
 
 }  // namespace backendkit

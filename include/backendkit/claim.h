@@ -12,9 +12,9 @@
 
 namespace backendkit {
 
-/// Why PyTorch's place for a backend is not free for the device `name`; empty where it is, and then
-/// the device has that name: `torch::Device(name)` and the generic code for accelerators know it.
-/// A name that Python or the program gave it before is the same name.
+/// The reason why PyTorch's place for a backend is not free for the device `name`. Empty if it is;
+/// the device then has that name: `torch::Device(name)` and the generic code for accelerators know
+/// it. If Python or the program has given it the same name already, that is not an error.
 inline std::string claim(const std::string& name) {
   const std::string one = "PyTorch has room for one such backend in a process, and ";
   const std::string taken = c10::get_privateuse1_backend();
@@ -32,8 +32,8 @@ inline std::string claim(const std::string& name) {
   return "";
 }
 
-/// `claim`, with a warning where the place is not free. It never throws: what a library throws
-/// while it is opened ends the program.
+/// Like `claim`, but warns if the place is not free. Never throws: an exception while a library is
+/// loaded ends the program.
 inline std::string claim_or_warn(const std::string& name) {
   std::string why = claim(name);
   if (!why.empty()) TORCH_WARN("device `", name, "` is not available: ", why);

@@ -11,20 +11,20 @@
 
 namespace backendkit {
 
-/// Operators that PyTorch has a kernel of the CPU for and, for any other device, one that it makes
-/// of other operators, which comes before a fallback. The latter is not the same: it has other
-/// strides or dtypes, refuses some memory formats, or warns twice.
-/// `tests/device/test_composites.py` has the list of what each release of PyTorch has of the kind,
-/// and generator/ops/builtin.cpp has this one, for `backendgen ops`.
+/// Operators for which PyTorch has a kernel on the CPU and a composite implementation for every
+/// other device, which takes precedence over a fallback. The composite differs: it has other
+/// strides or dtypes, rejects some memory formats, or warns twice.
+/// `tests/device/test_composites.py` lists such operators in each release of PyTorch;
+/// generator/ops/builtin.cpp has the list below too, for `backendgen ops`.
 struct Composite {
   const char* op;
-  /// Kernels of the vendor with which PyTorch's is better nevertheless: it stays on the device, and
-  /// only takes other names for what it calls.
+  /// If the vendor has these kernels, PyTorch's composite is better after all: it runs on the
+  /// device.
   std::initializer_list<const char*> pieces = {};
 };
 
-/// Registers `answer`, a fallback to the CPU, for these operators where the vendor has neither a
-/// kernel nor the pieces of one.
+/// Registers `answer`, a fallback to the CPU, for those of these operators for which the vendor has
+/// neither a kernel nor all of the pieces.
 template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
 void register_composites(torch::Library& aten) {
   const Composite all[] = {
@@ -32,7 +32,7 @@ void register_composites(torch::Library& aten) {
       {"_stack.out", {"cat.out"}},
       {"addr"},
       {"addr.out"},
-      {"addr_"},  // its kernel for all devices asks whether `self` and `out` are one object
+      {"addr_"},  // its composite checks whether `self` and `out` are the same object
       {"all.dims", {"all.dim"}},
       {"all.dims_out", {"all.dim"}},
       {"any.dims", {"any.dim"}},

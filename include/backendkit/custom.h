@@ -30,23 +30,24 @@ struct Kernel<Result(Arguments...), function> {
 
 }  // namespace custom_detail
 
-/// What to register for a kernel of a custom operator: `function`, called while the device of its
-/// arguments is the current one.
+/// The function to register as a custom operator's kernel: calls `function` with the device of its
+/// arguments as the current one.
 template <class Signature, Signature* function>
 constexpr Signature* custom_kernel() {
   return &custom_detail::Kernel<Signature, function>::call;
 }
 
-/// `function` itself, for the CPU or for shapes alone; `Signature` picks one of several overloads.
+/// `function` itself, for the CPU or for meta functions; `Signature` selects one of several
+/// overloads.
 template <class Signature, Signature* function>
 constexpr Signature* custom_function() {
   return function;
 }
 
-/// What answers on the Autograd key for an operator that writes to arguments: calls it and then
+/// The Autograd kernel for an operator that writes to its arguments: calls the operator and then
 /// tells autograd which tensors have changed, so that a gradient that needs their old values raises
-/// an error. Such an operator cannot have a formula, so a tensor that requires a gradient is an
-/// error, where gradients are on.
+/// an error. Such an operator cannot have a formula, so with gradients enabled a tensor that
+/// requires one is an error.
 inline void call_and_count_changes(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                    torch::jit::Stack* stack) {
   const auto& arguments = op.schema().arguments();

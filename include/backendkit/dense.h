@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-// Else ATen/ExpandUtils.h includes all operators of PyTorch.
+// Without this, ATen/ExpandUtils.h includes all operators of PyTorch.
 #ifndef AT_PER_OPERATOR_HEADERS
 #define AT_PER_OPERATOR_HEADERS
 #endif
@@ -18,8 +18,8 @@
 
 namespace backendkit {
 
-/// Contiguous forms of a kernel's tensors, alive as long as this object. What is contiguous already
-/// is passed as it is.
+/// Contiguous versions of a kernel's tensors, which live as long as this object. Tensors that are
+/// already contiguous are passed on as they are.
 class DenseTensors {
  public:
   const at::Tensor& contiguous(const at::Tensor& tensor) {
@@ -48,7 +48,7 @@ class DenseTensors {
     return dense;
   }
 
-  /// Indices as whole numbers, of one shape: a mask becomes the places where it is true.
+  /// Indices as integers, all of one shape: a mask becomes the indices of its true elements.
   at::IOptTensorListRef contiguous(const at::IOptTensorListRef& list) {
     std::vector<at::Tensor> places;
     for (const at::OptionalTensorRef& one : list) {
@@ -69,7 +69,7 @@ class DenseTensors {
     return at::IOptTensorListRef(optional_lists_.front());
   }
 
-  /// The same for what is no tensor.
+  /// The same for arguments that are not tensors.
   template <class Value>
   requires(!std::is_base_of_v<at::TensorBase, Value>) const Value& contiguous(const Value& value) {
     return value;
@@ -80,7 +80,7 @@ class DenseTensors {
     return held_.front();
   }
 
-  /// Whether a tensor's memory is its elements one after another, as they are.
+  /// Whether a tensor's memory is exactly its elements, one after another.
   static bool is_plain(const at::Tensor& tensor) {
     return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
   }

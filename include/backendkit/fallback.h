@@ -20,13 +20,13 @@
 
 namespace backendkit {
 
-/// What answers for an operator without a kernel of the device.
+/// The kernels for operators for which the device has none.
 template <class Runtime>
 class Fallbacks {
  public:
-  /// Runs it on the CPU and counts that. The host gets the arguments as they are, so that the
-  /// operator sees what it would see on the CPU and fails as it fails there; random numbers come
-  /// from the device's generator. Only what was written goes back.
+  /// Runs the operator on the CPU and counts the call. The arguments are copied to the host exactly
+  /// as they are, so that the operator computes, and fails, as it would on the CPU; random numbers
+  /// come from the device's generator. Only what was written is copied back.
   static void cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
     Devices<Runtime>::check_not_forked();
@@ -43,12 +43,12 @@ class Fallbacks {
     count.bytes.fetch_add(static_cast<std::int64_t>(copied), kOrder);
   }
 
-  /// Raises NotImplementedError with what to do about it.
+  /// Raises a NotImplementedError that says what to do.
   static void error(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack*) {
     refuse(op, keys, "set `fallback = \"cpu\"`", "");
   }
 
-  /// As `backendkit::fall_back`, where `answer` is one of the above.
+  /// Implements `backendkit::fall_back`; `answer` is one of the functions above.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
   static void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
@@ -99,7 +99,7 @@ class Fallbacks {
     }
   }
 
-  /// The key of the CPU in place of the device's.
+  /// The CPU's dispatch key that corresponds to the device's.
   static c10::DispatchKey key_on_cpu(c10::DispatchKeySet keys) {
     switch (keys.highestPriorityTypeId()) {
       case c10::DispatchKey::SparsePrivateUse1:
@@ -123,7 +123,7 @@ class Fallbacks {
     const std::optional<c10::Device> asked = device_asked_for(*stack, first);
     const c10::Device device = device_of(op, *stack, first, asked);
     const c10::Device target = asked.value_or(device);
-    const bool stays = target.type() != kDeviceType;  // what is made, on the CPU or elsewhere
+    const bool stays = target.type() != kDeviceType;  // results, on the CPU or another device
     const c10::Device ours = stays ? device : target;
     const c10::DeviceGuard guard(ours);
     Tensors tensors(ours);
@@ -169,7 +169,8 @@ class Fallbacks {
     return tensors.copied();
   }
 
-  /// `lend` lets what the CPU makes lie in the device's memory, where that is the host's as well.
+  /// If `lend`, what the CPU allocates is in the device's memory, provided the host can access
+  /// that.
   static void call(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack,
                    bool lend) {
     std::optional<typename HostAllocator<Runtime>::Lending> lending;
@@ -182,7 +183,8 @@ class Fallbacks {
     }
   }
 
-  /// What the CPU gets for an argument. A generator is that of the current device or of its type.
+  /// An argument as the CPU receives it. A generator must belong to the device; without one, the
+  /// current device's default generator is used.
   static c10::IValue on_host(const c10::Argument& argument, const c10::IValue& value,
                              Tensors& tensors) {
     if (takes_generator(argument)) {
@@ -194,7 +196,7 @@ class Fallbacks {
     return map(value, [&](const at::Tensor& one) { return tensors.host(one); });
   }
 
-  /// Whether the CPU's kernel computes what only a gradient needs where an argument requires one.
+  /// Whether the CPU's kernel also computes what only a gradient needs if an argument requires one.
   static bool asks_for_gradients(const c10::OperatorHandle& op) {
     return op.schema().name() == "aten::_sparse_mm_reduce_impl";
   }
@@ -209,8 +211,8 @@ class Fallbacks {
     return false;
   }
 
-  /// What operators write to though their schemas do not say it: batch normalization's running
-  /// statistics and, in older releases, the noise of rrelu.
+  /// Arguments that operators write although their schemas do not say so: the running statistics of
+  /// batch normalization and, in older releases, the noise of rrelu.
   static bool is_written_unsaid(const c10::OperatorHandle& op, const c10::Argument& argument) {
     const std::string& name = op.schema().name();
     if (argument.name() == "running_mean" || argument.name() == "running_var") {
@@ -220,7 +222,8 @@ class Fallbacks {
            !name.ends_with("_backward");
   }
 
-  /// What an out= argument holds does not matter, nor what a nested tensor does for a view of it.
+  /// The contents of an out= argument do not matter, nor do those of a nested tensor that is only
+  /// viewed.
   static Use use_of(const c10::OperatorHandle& op, const c10::Argument& argument,
                     const at::Tensor& tensor) {
     const bool written = is_written(op, argument);
@@ -242,7 +245,7 @@ class Fallbacks {
     }
   }
 
-  /// The same value with `change` of each tensor.
+  /// The same value with `change` applied to each tensor.
   template <class Change>
   static c10::IValue map(const c10::IValue& value, Change&& change) {
     if (value.isTensor()) return value.toTensor().defined() ? change(value.toTensor()) : value;
@@ -261,7 +264,7 @@ class Fallbacks {
     return value;
   }
 
-  /// Where an operator is asked to make its results, if it is.
+  /// The device on which the operator is asked to create its results, if any.
   static std::optional<c10::Device> device_asked_for(const torch::jit::Stack& stack,
                                                      std::size_t first) {
     for (std::size_t i = first; i < stack.size(); ++i) {
@@ -273,10 +276,10 @@ class Fallbacks {
     return std::nullopt;
   }
 
-  /// The device of an operator's tensors, else the one it is asked to make tensors on, else the
-  /// current one. Throws, as PyTorch does, for tensors on two devices, which the CPU would not
-  /// see, or for one that stayed on the CPU; only a copy has them. So it does for a generator of
-  /// the device, where all else is the CPU's.
+  /// The device of an operator's tensors, or else the one on which it is asked to create tensors,
+  /// or else the current one. Throws like PyTorch if tensors are on two devices, which the CPU
+  /// would not notice, or if one is on the CPU; only a copy may mix devices. Throws also if a
+  /// generator belongs to the device but everything else is on the CPU.
   static c10::Device device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                                std::size_t first, std::optional<c10::Device> asked) {
     std::optional<c10::Device> found;
@@ -305,10 +308,9 @@ class Fallbacks {
     return c10::Device(kDeviceType, Devices<Runtime>::current());
   }
 
-  /// Throws, as PyTorch does, where a tensor of the CPU is among the device's: a number of it,
-  /// which has no dimensions, counts as one of any device unless it is written to. Left alone are
-  /// indices, as for PyTorch's own devices, what takes tensors of the CPU by its definition, and
-  /// operators that are not PyTorch's.
+  /// Throws like PyTorch if a CPU tensor is among the device's tensors. Zero-dimensional CPU
+  /// tensors are allowed unless they are written. Not checked: indices, as for PyTorch's own
+  /// devices, operators that take CPU tensors by definition, and operators that are not PyTorch's.
   static void check_none_is_of_the_host(const c10::OperatorHandle& op,
                                         const torch::jit::Stack& stack, std::size_t first,
                                         c10::Device device) {

@@ -16,17 +16,17 @@
 
 namespace backendkit {
 
-/// Where a kernel begins to draw from Philox4x32-10. Its thread number t, counted from 0 and below
-/// 2^63, takes the numbers of subsequence t from `offset` on, a multiple of 4:
+/// Where a kernel starts to draw from Philox4x32-10. Thread t, counted from 0 and below 2^63, uses
+/// the numbers of subsequence t from `offset` on. `offset` is a multiple of 4, and
 /// `at::Philox4_32(seed, t, offset / 4)` of <ATen/core/PhiloxRNGEngine.h> counts in fours.
 struct PhiloxState {
   std::uint64_t seed;
   std::uint64_t offset;
 };
 
-/// c10::GeneratorImpl of a device: a seed and how many numbers a thread has drawn, as CUDA's. It
-/// makes no numbers itself; kernels and the fallback make them from what `draw` gives. Who calls
-/// it holds `mutex_`, as PyTorch does.
+/// A device's c10::GeneratorImpl: a seed and the count of numbers that a thread has drawn, like
+/// CUDA's. It generates no numbers itself; kernels and the fallback do so from the state that
+/// `draw` returns. The caller holds `mutex_`, as in PyTorch.
 class Generator final : public c10::GeneratorImpl {
  public:
   static constexpr std::size_t kStateBytes = 2 * sizeof(std::uint64_t);
@@ -38,7 +38,8 @@ class Generator final : public c10::GeneratorImpl {
 
   static c10::DeviceType device_type() { return kDeviceType; }
 
-  /// Where to draw at most `increment` numbers a thread; later draws begin behind these.
+  /// Reserves up to `increment` numbers per thread and returns where they start; later draws start
+  /// after them.
   PhiloxState draw(std::uint64_t increment) {
     const PhiloxState before = state_;
     state_.offset += (increment + 3) / 4 * 4;
@@ -60,14 +61,14 @@ class Generator final : public c10::GeneratorImpl {
 
   std::uint64_t get_offset() const override { return state_.offset; }
 
-  /// Takes what `get_state` gives: the bytes of seed and offset.
+  /// Sets the state that `get_state` returned: the bytes of seed and offset.
   void set_state(const c10::TensorImpl& state) override {
     at::detail::check_rng_state(state);
     TORCH_CHECK(state.numel() == kStateBytes, "RNG state of ", device().type(), " has ",
                 kStateBytes, " bytes, not ", state.numel());
     std::uint64_t words[2];
     std::memcpy(words, state.data_dtype_initialized<std::uint8_t>(), kStateBytes);
-    check_offset(words[1]);  // a state that is refused changes nothing
+    check_offset(words[1]);  // an invalid state changes nothing
     state_ = {words[0], words[1]};
   }
 
@@ -88,8 +89,8 @@ class Generator final : public c10::GeneratorImpl {
   PhiloxState state_;
 };
 
-/// The default generator of a device, made on first use and seeded as a fresh process of PyTorch
-/// is. Throws for an index out of range. The reference stays valid.
+/// A device's default generator, created on first use and seeded like PyTorch's in a fresh process.
+/// Throws for an index out of range. The reference stays valid.
 template <class Runtime>
 const at::Generator& default_generator(c10::DeviceIndex index) {
   static std::mutex mutex;
@@ -112,9 +113,10 @@ at::Generator make_generator(c10::DeviceIndex index) {
   return at::make_generator<Generator>(static_cast<c10::DeviceIndex>(device));
 }
 
-/// What a random kernel calls, once for each call of its operator: where to draw at most
-/// `increment` numbers a thread from the generator that the operator was given or, where it was
-/// given none, from that of the current device. Throws for a generator of another type of device.
+/// Call this in a random kernel, once per call of its operator: reserves up to `increment` numbers
+/// per thread from the operator's generator or, if it was given none, from the current device's
+/// default one, and returns where they start. Throws if the generator belongs to another type of
+/// device.
 template <class Runtime>
 PhiloxState philox_state(const std::optional<at::Generator>& generator, std::uint64_t increment) {
   const at::Generator& used = generator.has_value() && generator->defined()

@@ -17,9 +17,9 @@
 namespace backendkit {
 
 /// c10::impl::DeviceGuardImplInterface for a Runtime: devices, streams and events. A Runtime
-/// without streams has one for each device, the default one, on which work is done when a call
-/// returns, so that events need nothing from it. Functions without `override` are not virtual in
-/// every release; see torch_version.h.
+/// without streams has only each device's default stream, whose work has completed when a call
+/// returns, so events need nothing from it. Functions without `override` are not virtual in every
+/// release; see torch_version.h.
 template <class Runtime>
 class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -31,8 +31,8 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
 
   c10::Device getDevice() const override { return {kDeviceType, Devices<Runtime>::current()}; }
 
-  /// Throws, but not into autograd's threads, which call it as they begin and catch nothing: there
-  /// it warns, and what they compute makes the device current again, or throws.
+  /// Throws, except in autograd's threads, which call it as they start and catch nothing. There it
+  /// warns; their work makes the device current again, or throws.
   void setDevice(c10::Device device) const override {
     if (!device.has_index()) return;
     try {
@@ -43,8 +43,8 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     }
   }
 
-  /// Runs in destructors: a device that was current once can be set again. An error of the driver
-  /// is told, but not thrown.
+  /// Runs in destructors: a device that was current before can be made current again. A driver
+  /// error becomes a warning.
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     if (!device.has_index() || Devices<Runtime>::count() == 0) return;
     try {
@@ -100,7 +100,7 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     InFlight::release(index);
   }
 
-  /// Tensors have any dtype.
+  /// Tensors may have any dtype.
   DeviceCapability getDeviceCapability(c10::Device) const { return {}; }
 
   bool isStreamCapturing(const c10::Stream&) const { return false; }
@@ -136,13 +136,14 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index), id);
   }
 
-  /// The index of a device that may have none, which means the current one.
+  /// The index of a device; without one, the current device's.
   static c10::DeviceIndex index_of(c10::Device device) {
     return device.has_index() ? device.index() : Devices<Runtime>::current();
   }
 
-  /// As above. Throws, in releases that allow it, for a device that there is not. In others a
-  /// driver that does not know the current device gives a stream of none, whose use fails.
+  /// Like `index_of`. Throws for a device that does not exist, in releases that allow this. In
+  /// other releases, if the driver cannot tell the current device, the stream gets an invalid
+  /// index, and using it fails.
   static c10::DeviceIndex index_for_stream(c10::Device device) noexcept(!kStreamsMayThrow) {
     if constexpr (kStreamsMayThrow) {
       return static_cast<c10::DeviceIndex>(Devices<Runtime>::checked(index_of(device)));

@@ -5,8 +5,8 @@
 
 namespace backendkit {
 
-/// Whether [operators.kernels] of the description names an operator, such as "add.out". The
-/// generated has_kernel.cpp defines it.
+/// Whether a kernel of [operators.kernels] serves an operator, such as "add.out". The generated
+/// has_kernel.cpp defines the function.
 bool has_kernel(std::string_view op);
 
 }  // namespace backendkit

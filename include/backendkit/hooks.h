@@ -11,27 +11,26 @@
 
 namespace backendkit {
 
-/// Resizes a storage of the device to `bytes` and keeps what it holds as far as that fits.
+/// Resizes a storage on the device to `bytes`, and keeps as much of its contents as fits.
 template <class Runtime>
 void resize_storage(c10::StorageImpl* storage, std::size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   const c10::DeviceIndex device = storage->device().index();
   const c10::DeviceGuard guard(storage->device());
-  storage->mutable_data();  // memory that is copied on write is so now
+  storage->mutable_data();  // memory that is shared until written is copied now
   c10::DataPtr fresh = Allocator<Runtime>::instance().allocate(bytes);
   const std::size_t kept = std::min(bytes, storage->nbytes());
   if (kept != 0) {
     Allocator<Runtime>::instance().copy_data(fresh.get(), storage->data(), kept);
-    // The old block may be that of another stream, which must not reuse it before it is copied.
+    // The old block may belong to another stream, which must not reuse it before it is copied.
     record_stream<Runtime>(storage->data_ptr(), Streams<Runtime>::current(device), device);
   }
   storage->set_data_ptr_noswap(std::move(fresh));
   storage->set_nbytes(bytes);
 }
 
-/// at::PrivateUse1HooksInterface and at::AcceleratorHooksInterface: what PyTorch's generic code
-/// asks a backend. Functions without `override` are not virtual in every release; see
-/// torch_version.h.
+/// at::PrivateUse1HooksInterface and at::AcceleratorHooksInterface, which PyTorch's generic code
+/// calls. Functions without `override` are not virtual in every release; see torch_version.h.
 template <class Runtime>
 class Hooks final : public at::PrivateUse1HooksInterface {
  public:
@@ -50,7 +49,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return Devices<Runtime>::exchange(index);
   }
 
-  /// As `exchangeDevice`; a negative index leaves the device as it is.
+  /// Like `exchangeDevice`; a negative index does not change the device.
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
     return index < 0 ? Devices<Runtime>::current() : Devices<Runtime>::exchange(index);
   }
@@ -76,7 +75,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return &host_allocator<Runtime>();
   }
 
-  /// Of memory of the allocator; PyTorch asks it for tensors over memory that it is given.
+  /// For memory of the allocator; PyTorch calls it for tensors over memory that it is given.
   at::Device getDeviceFromPtr(void* data) const override {
     const int device = Allocator<Runtime>::device_of(data);
     TORCH_CHECK(device >= 0, "a pointer is not one into memory that was allocated for ",

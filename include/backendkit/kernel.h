@@ -20,8 +20,8 @@ namespace kernel_detail {
 
 using MaybeDevice = std::optional<c10::Device>;
 
-/// Calls `visit` with every tensor in an argument of an operator until one call returns true; that
-/// is the result. Undefined tensors are left out, and so is every argument that is no tensor.
+/// Calls `visit` with every tensor in an argument of an operator until a call returns true, and
+/// returns whether one did. Skips undefined tensors and arguments that are not tensors.
 template <class Visit>
 bool any_tensor(const at::Tensor& tensor, const Visit& visit) {
   return tensor.defined() && visit(tensor);
@@ -78,8 +78,8 @@ requires(!std::is_base_of_v<at::TensorBase, Value>) bool any_tensor(const Value&
   return false;
 }
 
-/// Our device in an argument; nothing for any other device, and for "foo" without an index, which
-/// means the current device.
+/// This backend's device in an argument; nothing for any other device, or for "foo" without an
+/// index, which means the current device.
 inline MaybeDevice ours(c10::Device device) {
   return device.is_privateuseone() && device.has_index() ? MaybeDevice(device) : std::nullopt;
 }
@@ -102,8 +102,8 @@ inline MaybeDevice device_in(const std::optional<c10::Device>& device) {
   return device.has_value() ? ours(*device) : std::nullopt;
 }
 
-/// Whether a kernel computes the dtypes of an argument: those of its tensors on the device (scalars
-/// on the CPU take the dtype of the others), or the one that it is.
+/// Whether a kernel supports an argument's dtypes: those of its tensors on the device (scalars on
+/// the CPU take the dtype of the others), or the argument itself if it is a dtype.
 template <class Value>
 bool computes(const Dtypes& dtypes, const Value& argument) {
   return !any_tensor(argument, [&](const at::Tensor& tensor) {
@@ -119,13 +119,13 @@ inline bool computes(const Dtypes& dtypes, const std::optional<at::ScalarType>& 
   return !dtype.has_value() || dtypes.has(*dtype);
 }
 
-/// Of "self, mat2, out" the word number `position`.
+/// The word at `position` in a list such as "self, mat2, out".
 inline std::string word(std::string_view words, std::size_t position) {
   for (; position > 0; --position) words.remove_prefix(words.find(", ") + 2);
   return std::string(words.substr(0, words.find(", ")));
 }
 
-/// Throws PyTorch's error when the tensors of an operator's arguments are on two devices.
+/// Throws PyTorch's error if the tensors among an operator's arguments are on two devices.
 template <class... Arguments>
 void check_one_device(std::string_view op, const char* names, const Arguments&... arguments) {
   MaybeDevice common;
@@ -145,7 +145,7 @@ void check_one_device(std::string_view op, const char* names, const Arguments&..
   (check(arguments), ...);
 }
 
-/// The first dtype among an operator's arguments that a kernel does not compute.
+/// The first dtype among an operator's arguments that a kernel does not support.
 template <class... Arguments>
 at::ScalarType first_refused(const Dtypes& dtypes, const Arguments&... arguments) {
   std::optional<at::ScalarType> found;
@@ -160,7 +160,7 @@ at::ScalarType first_refused(const Dtypes& dtypes, const Arguments&... arguments
   return found.value_or(at::ScalarType::Undefined);
 }
 
-/// The operator itself, answered by the fallback.
+/// Calls an operator through the fallback.
 template <Name op, class Result, class... Arguments>
 Result call_fallback(Arguments... arguments) {
   static const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
@@ -170,15 +170,15 @@ Result call_fallback(Arguments... arguments) {
       std::forward<Arguments>(arguments)...);
 }
 
-/// Raises what PyTorch's kernels raise for a dtype that they have no code for.
+/// Raises the error that PyTorch's kernels raise for an unsupported dtype.
 template <Name op>
 [[noreturn]] void raise_unsupported(at::ScalarType dtype) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, '"', op.base(), "\" not implemented for '", dtype, "'");
   std::abort();
 }
 
-/// What stands before each kernel: the checks that PyTorch leaves to the device, the dtypes, and
-/// the device of the arguments made the current one.
+/// Runs before each kernel: makes the checks that PyTorch leaves to the device, checks the dtypes,
+/// and makes the arguments' device the current one.
 template <Name op, class Traits, class Order, class Signature>
 struct Entry;
 
@@ -206,7 +206,7 @@ struct Entry<op, Traits, DeviceOf<positions...>, Result(Arguments...)> {
     }
   }
 
-  /// Answers a call with a dtype that the kernel does not compute.
+  /// Handles a call with a dtype that the kernel does not support.
   static Result refuse(at::ScalarType dtype, Arguments... arguments) {
     if constexpr (Traits::kUnsupported == Unsupported::kError) {
       raise_unsupported<op>(dtype);

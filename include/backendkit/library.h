@@ -10,9 +10,9 @@
 
 namespace backendkit {
 
-/// Registers operators by `fill` and keeps them registered, which PyTorch's own macros do only
-/// until static objects are destroyed: threads may still compute then, in a program whose `main`
-/// has returned. Null, and nothing registered, where `refusal` names a reason.
+/// Registers operators with `fill` and keeps them registered. PyTorch's own macros unregister them
+/// when static objects are destroyed, while threads may still compute in a program whose `main` has
+/// returned. Registers nothing and returns null if `refusal` gives a reason.
 inline torch::Library* register_for_good(torch::Library::Kind kind, const char* name,
                                          std::optional<c10::DispatchKey> key, const char* file,
                                          std::uint32_t line, void (*fill)(torch::Library&)) {
@@ -24,7 +24,7 @@ inline torch::Library* register_for_good(torch::Library::Kind kind, const char* 
 
 }  // namespace backendkit
 
-/// What TORCH_LIBRARY_IMPL and TORCH_LIBRARY_FRAGMENT are, for `register_for_good`.
+/// Replaces TORCH_LIBRARY_IMPL and TORCH_LIBRARY_FRAGMENT for `register_for_good`.
 #define BACKENDKIT_LIBRARY_IMPL(NAME, KEY, LIBRARY) \
   BACKENDKIT_REGISTER(IMPL, #NAME, c10::DispatchKey::KEY, LIBRARY, C10_UID)
 #define BACKENDKIT_LIBRARY_FRAGMENT(NAME, LIBRARY) \

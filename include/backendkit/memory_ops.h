@@ -12,8 +12,8 @@
 
 namespace backendkit {
 
-/// What the Python module of the device calls through `torch.ops` to know and to steer its memory;
-/// see templates/python. Devices are those that exist.
+/// The functions that the device's Python module calls through `torch.ops` to read and control its
+/// memory; see templates/python. Devices must exist.
 template <class Runtime>
 class MemoryOperators {
  public:
@@ -41,7 +41,8 @@ class MemoryOperators {
   static void reset_peak(std::int64_t device) { cache(device).reset_peak(); }
   static void reset_accumulated(std::int64_t device) { cache(device).reset_accumulated(); }
 
-  /// "allocated_bytes.all.current" and the other names of torch.cuda.memory_stats, with figures.
+  /// "allocated_bytes.all.current" and the other names of torch.cuda.memory_stats, with their
+  /// values.
   static std::tuple<std::vector<std::string>, std::vector<std::int64_t>> stats(
       std::int64_t device) {
     std::vector<std::string> names;
@@ -103,8 +104,8 @@ class MemoryOperators {
     cache(device).keep_history(static_cast<std::size_t>(most));
   }
 
-  /// The actions, and rows of four: address, of out of memory the bytes that were free, bytes,
-  /// stream, microseconds since 1970.
+  /// The actions, and rows of four: address (for out of memory, the free bytes), bytes, stream,
+  /// microseconds since 1970.
   static std::tuple<std::vector<std::string>, std::vector<std::int64_t>> history(
       std::int64_t device) {
     std::vector<std::string> actions;

@@ -12,10 +12,10 @@
 
 namespace backendkit {
 
-/// Nested tensors of the strided layout: one buffer on the device, and on the host, as for
-/// PyTorch's own devices, the sizes, strides and offsets of the tensors in it.
+/// Nested tensors with the strided layout: one buffer on the device. The sizes, strides and offsets
+/// of the tensors in it are on the host, as for PyTorch's own devices.
 struct Nested {
-  /// Tensors of the jagged layout, a subclass in Python, say that they are nested too.
+  /// Tensors with the jagged layout, a Python subclass, report that they are nested too.
   static bool is(const at::Tensor& tensor) {
     return tensor.is_nested() && tensor.layout() == at::kStrided;
   }
@@ -24,20 +24,21 @@ struct Nested {
     return static_cast<const at::native::NestedTensorImpl*>(tensor.unsafeGetTensorImpl());
   }
 
-  /// All of a nested tensor's storage as a tensor of one dimension.
+  /// A nested tensor's whole storage as a one-dimensional tensor.
   static at::Tensor buffer(const at::Tensor& tensor) {
     return of(tensor)->get_unsafe_storage_as_tensor();
   }
 
-  /// A nested tensor over the storage of `buffer` that is otherwise as another one.
+  /// A nested tensor over the storage of `buffer`, otherwise like `tensor`.
   static at::Tensor like(const at::Tensor& tensor, const at::Tensor& buffer) {
     return at::detail::make_tensor<at::native::NestedTensorImpl>(
         buffer, of(tensor)->get_nested_sizes(), of(tensor)->get_nested_strides(),
         of(tensor)->get_storage_offsets());
   }
 
-  /// Registers for the key NestedTensorPrivateUse1 what needs no memory of the device, since
-  /// autograd asks for the sizes where nothing may throw, and what draws from its generator.
+  /// Registers for the key NestedTensorPrivateUse1 the operators that need no device memory,
+  /// because autograd asks for sizes where nothing may throw, and those that draw from the device's
+  /// generator.
   static void register_all(torch::Library& aten) {
     aten.impl("_nested_tensor_size", &sizes);
     aten.impl("_nested_tensor_strides", &strides);

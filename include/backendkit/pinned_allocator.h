@@ -8,11 +8,12 @@
 #include <c10/core/Allocator.h>
 
 #include <backendkit/allocator.h>
+#include <backendkit/device/display_name.h>
 
 namespace backendkit {
 
-/// Pinned memory of the host, as a CachingAllocator asks for it. Streams of all devices use it, so
-/// that what the cache knows as a stream is a device and a stream.
+/// Pinned host memory, in the form that a CachingAllocator needs. Streams of all devices use it, so
+/// the cache's stream number combines a device and a stream.
 template <class Runtime>
 class PinnedMemory {
  public:
@@ -21,7 +22,7 @@ class PinnedMemory {
     int device;
   };
 
-  static constexpr std::int64_t kHost = 0;  // the stream of blocks that no device used
+  static constexpr std::int64_t kHost = 0;  // the stream of blocks that no device has used
 
   static std::int64_t user(c10::DeviceIndex device, c10::StreamId stream) {
     return (static_cast<std::int64_t>(device) + 1) * kDevice + stream;
@@ -48,28 +49,27 @@ class PinnedMemory {
   void destroy(Event event) { RuntimeMemory<Runtime>(event.device).destroy(event.handle); }
 
  private:
-  static constexpr std::int64_t kDevice = std::int64_t{1} << 32;  // more than any id of a stream
+  static constexpr std::int64_t kDevice = std::int64_t{1} << 32;  // more than any stream id
 };
 
-/// PyTorch's allocator of pinned memory, which is of the CPU: at::HostAllocator, in releases
-/// without it c10::Allocator. What is freed is kept for later tensors, after the copies that were
-/// told to use it. Throws torch.OutOfMemoryError when there is none. Functions without `override`
-/// are not virtual in every release.
+/// PyTorch's allocator for pinned memory, which belongs to the CPU: an at::HostAllocator, or a
+/// c10::Allocator in releases without that class. Freed memory is kept for later tensors, which get
+/// it after the recorded copies that use it have completed. Throws torch.OutOfMemoryError when
+/// there is not enough memory. Functions without `override` are not virtual in every release.
 template <class Runtime>
 class PinnedAllocator final : public HostAllocatorBase {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     const c10::Device host(c10::kCPU);
     if (bytes == 0) return {nullptr, nullptr, &free_block, host};
-    // PyTorch's own words, which programs for machines without an accelerator may know.
+    // PyTorch's own wording, on which programs for machines without an accelerator may rely.
     TORCH_CHECK(Devices<Runtime>::count() > 0,
                 "Cannot access accelerator device when none is available.",
                 Devices<Runtime>::failure().empty() ? "" : " ", Devices<Runtime>::failure());
     Devices<Runtime>::use();
     MemoryBlock* const block = cache().allocate(bytes, PinnedMemory<Runtime>::kHost);
     TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, "out of pinned memory of the host for ",
-                     c10::DeviceTypeName(kDeviceType, true), ". Tried to allocate ", bytes,
-                     " bytes");
+                     DisplayName::get(), ". Tried to allocate ", bytes, " bytes");
     return {block->pointer, block, &free_block, host};
   }
 
@@ -84,8 +84,8 @@ class PinnedAllocator final : public HostAllocatorBase {
     return *allocator;
   }
 
-  /// Tells that a stream uses memory until the work is done that it has when the memory is freed.
-  /// False when the memory is not of this allocator, so that the caller has to wait.
+  /// Keeps freed memory until the work that the stream has when the memory is freed has completed.
+  /// Returns false if the memory belongs to another allocator; the caller then has to wait.
   static bool record_stream(const c10::DataPtr& data, c10::StreamId stream,
                             c10::DeviceIndex device) {
     if (data.get_deleter() != &free_block) return false;
@@ -97,13 +97,15 @@ class PinnedAllocator final : public HostAllocatorBase {
 
   // at::HostAllocator
 
-  /// As `record_stream`. What context other memory has is not known, so the address tells.
+  /// Like `record_stream`, but looks the block up by its address, because the context may belong to
+  /// another allocator.
   bool record_event(void* address, void*, c10::Stream stream) {
     return cache().record_stream_at(
         address, PinnedMemory<Runtime>::user(stream.device_index(), stream.id()));
   }
 
-  /// Does nothing in a child of a process that used the device: its blocks are the parent's.
+  /// Does nothing in a forked child of a process that used the device: its blocks belong to the
+  /// parent.
   void empty_cache() {
     if (Devices<Runtime>::in_use()) cache().empty_cache();
   }
@@ -120,7 +122,7 @@ class PinnedAllocator final : public HostAllocatorBase {
     return *cache;
   }
 
-  /// As for memory of the device: see Allocator.
+  /// As for device memory: see Allocator.
   static void free_block(void* context) {
     if (context == nullptr || Devices<Runtime>::forked()) return;
     try {
@@ -131,8 +133,8 @@ class PinnedAllocator final : public HostAllocatorBase {
   }
 };
 
-/// at::HostAllocator of a Runtime without pinned memory: it has none to give, and keeps none.
-/// PyTorch asks for it without asking whether there is one.
+/// The at::HostAllocator of a Runtime without pinned memory: it allocates nothing and keeps
+/// nothing. PyTorch requests it without asking whether there is pinned memory.
 class NoPinnedMemory final : public HostAllocatorBase {
  public:
   c10::DataPtr allocate(std::size_t) override { missing("pinned memory", "allocate_host"); }
@@ -149,7 +151,7 @@ class NoPinnedMemory final : public HostAllocatorBase {
   void reset_peak_stats() {}
 };
 
-/// PyTorch's allocator of pinned memory for a Runtime; it stays to the end of the process.
+/// PyTorch's allocator for a Runtime's pinned memory; it lives until the process ends.
 template <class Runtime>
 HostAllocatorBase& host_allocator() {
   if constexpr (HasPinnedMemory<Runtime>) {

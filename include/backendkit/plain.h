@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-// Else ATen/native/Resize.h includes all operators of PyTorch.
+// Without this, ATen/native/Resize.h includes all operators of PyTorch.
 #ifndef AT_PER_OPERATOR_HEADERS
 #define AT_PER_OPERATOR_HEADERS
 #endif
@@ -36,7 +36,7 @@ class Written {
   void finish() {
     if (!stand_in_.defined()) return;
     if (stand_in_.sizes() != original_->sizes()) original_->resize_(stand_in_.sizes());
-    // Of elements that an expanded tensor repeats, one is written.
+    // Only one of the elements that an expanded tensor repeats is written.
     at::Tensor from = stand_in_, to = *original_;
     for (std::int64_t dim = 0; dim < to.dim(); ++dim) {
       if (to.stride(dim) != 0 || to.size(dim) < 2) continue;
@@ -51,7 +51,8 @@ class Written {
   at::Tensor stand_in_;
 };
 
-/// What a dense kernel gets for an argument of the operator: of type `Argument`, at `position`.
+/// What a dense kernel receives for an argument of the operator: one of type `Argument`, at
+/// `position`.
 template <class Argument>
 struct DenseArgument {
   DenseArgument(DenseTensors& tensors, const std::remove_reference_t<Argument>& argument)
@@ -69,7 +70,7 @@ struct DenseArgument<at::Tensor&> : Written {
   DenseArgument(DenseTensors&, at::Tensor& tensor) : Written(tensor) {}
 };
 
-/// The references that an operator returns: those of what it writes to, in order.
+/// The references that an operator returns: those to its written arguments, in order.
 inline auto original_of(DenseArgument<at::Tensor&>& written) {
   return std::tie(written.original());
 }
@@ -107,7 +108,7 @@ Result call_dense(Result (*function)(Arguments...), std::type_identity_t<Argumen
       dense);
 }
 
-/// Calls the vendor's function in the form of inputs that the description wants.
+/// Calls the vendor's function with inputs in the form that the description asks for.
 template <class Traits, class Result, class... Arguments>
 Result call_kernel(Result (*function)(Arguments...), std::type_identity_t<Arguments>... arguments) {
   if constexpr (Traits::kInputs == Inputs::kDense) {
@@ -117,7 +118,7 @@ Result call_kernel(Result (*function)(Arguments...), std::type_identity_t<Argume
   }
 }
 
-/// Writes a result to the tensor of an out= argument, by PyTorch's rules for those.
+/// Writes a result to the tensor of an out= argument, by PyTorch's rules for out=.
 inline void write_out(const at::Tensor& result, at::Tensor& out) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",
               result.scalar_type(), " can't be cast to the desired output type ",
@@ -138,8 +139,8 @@ inline void write_in_place(const at::Tensor& result, at::Tensor& self) {
 
 }  // namespace kernel_detail
 
-/// The kernel of an operator that is the vendor's function as it stands. `Signature` is the type
-/// that PyTorch wants; it picks one of several overloads, and a function of another type does not
+/// The kernel of an operator that is directly the vendor's function. `Signature` is the type that
+/// PyTorch requires; it selects one of several overloads, and a function of another type does not
 /// compile.
 template <Name op, class Traits, class Order, class Signature, Signature* function>
 struct Plain;
@@ -156,8 +157,8 @@ struct Plain<op, Traits, Order, Result(Arguments...), function> {
   }
 };
 
-/// The out= variant of an operator whose functional variant is the vendor's: the result is written
-/// to `out`, which takes its shape.
+/// The out= variant of an operator for which the vendor has the functional variant: the result is
+/// written to `out`, which is resized to fit.
 template <Name op, class Traits, class Order, class Signature, auto function>
 struct OutOfFunctional;
 
@@ -189,7 +190,7 @@ struct OutOfFunctional<op, Traits, Order, Result(Arguments...), function> {
   }
 };
 
-/// The in-place variant of an operator whose functional variant is the vendor's.
+/// The in-place variant of an operator for which the vendor has the functional variant.
 template <Name op, class Traits, class Order, class Signature, auto function>
 struct InPlaceOfFunctional;
 
@@ -208,8 +209,8 @@ struct InPlaceOfFunctional<op, Traits, Order, at::Tensor&(at::Tensor&, Rest...),
   }
 };
 
-/// The in-place variant of an operator whose out= variant is the vendor's. The kernel writes to a
-/// tensor of its own, since it may not expect its input to change while it reads.
+/// The in-place variant of an operator for which the vendor has the out= variant. The kernel writes
+/// to a separate tensor, because it may not expect its input to change while it reads.
 template <Name op, class Traits, class Order, class Signature, auto function>
 struct InPlaceOfOut;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What every file of registrations includes, for add_torch_backend() to compile once where there
-// are many of them. Nothing includes it by name.
+// What every registration file includes. add_torch_backend() precompiles this header if there are
+// many such files; no file includes it by name.
 
 #include <backendkit/plain.h>
 #include <backendkit/structured.h>

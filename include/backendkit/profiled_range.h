@@ -5,9 +5,9 @@
 
 namespace backendkit {
 
-/// Something of the backend's own that torch.profiler shows as a range, from here to the end of the
-/// scope. Costs next to nothing while nobody profiles. Defined in the glue, so that what uses it
-/// does not pay for PyTorch's headers.
+/// An operation of the backend itself that torch.profiler shows as a range, until the end of the
+/// scope. Costs almost nothing while no profiler runs. Defined in the glue, so that its users need
+/// not include PyTorch's headers.
 class ProfiledRange {
  public:
   explicit ProfiledRange(const char* name);
@@ -17,7 +17,7 @@ class ProfiledRange {
 
  private:
   struct Function;
-  std::unique_ptr<Function> function_;  // null while nobody profiles
+  std::unique_ptr<Function> function_;  // null while no profiler runs
 };
 
 }  // namespace backendkit

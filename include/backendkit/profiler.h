@@ -10,17 +10,18 @@
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include <backendkit/device/device.h>
+#include <backendkit/device/display_name.h>
 #include <backendkit/profiler/device_trace.h>
 #include <backendkit/profiler/timed_event.h>
 
 namespace backendkit {
 
-/// What PyTorch's profilers ask a device without a trace of its own: the time between two events.
+/// What PyTorch's profilers need from a device without its own trace: the time between two events.
 template <class Runtime>
 class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
  public:
-  /// Where the Runtime has no times, torch.profiler, which asks for nothing else, gets no event and
-  /// shows none; the autograd profiler gets an error.
+  /// If the Runtime cannot measure times, the autograd profiler gets an error. torch.profiler,
+  /// which asks only for the event, gets none and shows none.
   void record(c10::DeviceIndex* device, torch::profiler::impl::ProfilerVoidEventStub* event,
               std::int64_t* cpu_ns) const override {
     const c10::DeviceIndex current = Devices<Runtime>::current();
@@ -41,7 +42,7 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
     return static_cast<float>(last.ms_since(first) * 1e3);
   }
 
-  // Ranges for another profiler, such as NVTX's: PyTorch asks CUDA and ITT for these alone.
+  // Ranges for external profilers such as NVTX: PyTorch calls these only for CUDA and ITT.
   void mark(const char*) const override { no_ranges(); }
   void rangePush(const char*) const override { no_ranges(); }
   void rangePop() const override { no_ranges(); }
@@ -62,13 +63,12 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
 
  private:
   static void no_ranges() {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "PyTorch marks no ranges for ",
-                                c10::DeviceTypeName(kDeviceType, true));
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "PyTorch marks no ranges for ", DisplayName::get());
   }
 };
 
-/// Tells PyTorch's profilers of the device. `own` is the namespace of the operators that its Python
-/// module calls, which are no work of the device.
+/// Registers the device with PyTorch's profilers. `own` is the namespace of the operators that its
+/// Python module calls, which do no work on the device.
 template <class Runtime>
 void register_profiler(const char* own) {
   static ProfilerStubs<Runtime> stubs;

@@ -21,7 +21,7 @@
 
 namespace backendkit {
 
-/// What the Python module of the device calls through `torch.ops`; see templates/python.
+/// The functions that the device's Python module calls through `torch.ops`; see templates/python.
 template <class Runtime>
 class PythonOperators {
  public:
@@ -52,7 +52,8 @@ class PythonOperators {
   }
 
  private:
-  /// A device's number as PyTorch's narrow index; one out of its range is no device either.
+  /// A device's number as PyTorch's narrow index type; a number out of its range is no device
+  /// either.
   static c10::DeviceIndex index(std::int64_t device) {
     const auto narrow = static_cast<c10::DeviceIndex>(device);
     return Devices<Runtime>::checked(narrow == device ? narrow : c10::DeviceIndex{-1});
@@ -73,7 +74,7 @@ class PythonOperators {
     InFlight::release(where);
   }
 
-  /// Name, bytes of memory, number of processors, major and minor number of the capability.
+  /// Name, bytes of memory, number of processors, major and minor version of the capability.
   static std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t> properties(
       [[maybe_unused]] std::int64_t device) {
     if constexpr (HasProperties<Runtime>) {
@@ -85,7 +86,7 @@ class PythonOperators {
     }
   }
 
-  /// Without peer copies no device reaches another one's memory.
+  /// Without peer copies no device can access another one's memory.
   static bool can_access_peer(std::int64_t device, std::int64_t peer) {
     const int from = index(device);
     const int to = index(peer);
@@ -101,8 +102,8 @@ class PythonOperators {
     return Streams<Runtime>::current(index(device));
   }
 
-  /// Makes a stream this thread's current one and returns the one that was. Throws for an id that
-  /// was not given out.
+  /// Makes a stream this thread's current one and returns the previous one. Throws for an id that
+  /// was never handed out.
   static std::int64_t exchange_stream(std::int64_t device, std::int64_t stream) {
     const c10::DeviceIndex where = index(device);
     Streams<Runtime>::handle(where, stream);
@@ -113,7 +114,7 @@ class PythonOperators {
     return default_generator<Runtime>(index(device));
   }
 
-  /// Calls `use` with a device's generator, which no other thread uses at the time.
+  /// Calls `use` with a device's generator while holding its lock.
   template <class Use>
   static auto with_generator(std::int64_t device, Use&& use) {
     at::Generator generator = default_generator<Runtime>(index(device));
@@ -144,7 +145,7 @@ class PythonOperators {
     with_generator(device, [&](at::Generator it) { it.set_state(state); });
   }
 
-  /// Waits until autograd's threads hold nothing of Python's; true at once where they never did.
+  /// Waits until autograd's threads hold no Python objects; true immediately if they never did.
   static bool drain_autograd(std::int64_t milliseconds) {
     return !Devices<Runtime>::in_use() ||
            AutogradThreads::drain(Devices<Runtime>::count(),

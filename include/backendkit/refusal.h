@@ -3,9 +3,10 @@
 
 namespace backendkit {
 
-/// Why this library has registered nothing with PyTorch, in words for the user; null where it has
-/// registered the device. The first call decides, and gives the device its name: whatever the
-/// library registers when it is opened asks here first. The generated backend.cpp defines it.
+/// The reason, for the user, why this library has registered nothing with PyTorch; null if it has
+/// registered the device. The first call decides this and gives the device its name, so everything
+/// that the library registers when it is loaded checks this first. The generated backend.cpp
+/// defines the function.
 const char* refusal() noexcept;
 
 }  // namespace backendkit

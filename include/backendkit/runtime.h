@@ -12,91 +12,92 @@ class Tensor;
 
 namespace backendkit {
 
-/// Which way `Runtime::copy` goes. Both ends of a copy on the device are on the same device.
+/// The direction of `Runtime::copy`. A device-to-device copy stays within one device.
 enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
 
-/// A stream of the vendor's driver, as it is passed through PyTorch; null is the default stream of
-/// a device. Work of one stream is done in order, that of two at the same time.
+/// A stream of the vendor's driver, as PyTorch passes it around; null is a device's default stream.
+/// Work on one stream runs in order; work on different streams may run at the same time.
 using StreamHandle = void*;
 
-/// An event of the vendor's driver: a point in the work of a stream.
+/// An event of the vendor's driver: a point in a stream's work.
 using EventHandle = void*;
 
-/// The memory of a device in bytes, all processes together.
+/// A device's memory in bytes, for all processes together.
 struct MemoryInfo {
   std::size_t free = 0;
   std::size_t total = 0;
 };
 
-/// What a device is: `torch.foo.get_device_properties()`. What a driver does not tell stays empty.
+/// The result of `torch.foo.get_device_properties()`. What a driver does not report stays empty.
 struct DeviceProperties {
   std::string name;
   std::size_t total_memory = 0;   ///< in bytes
-  int multi_processor_count = 0;  ///< how many parts compute at the same time
-  int major = 0;                  ///< of the capability, which says what kernels it can run
+  int multi_processor_count = 0;  ///< number of units that compute in parallel
+  int major = 0;                  ///< of the capability, which determines what kernels it can run
   int minor = 0;
 };
 
-/// What a backend keeps with a tensor beside its numbers, as files have it: true or false by name.
-/// The names "conj" and "neg" are PyTorch's.
+/// What a backend keeps with a tensor besides its values, as it is saved: true or false by name.
+/// PyTorch uses the names "conj" and "neg" itself.
 using TensorMetadata = std::unordered_map<std::string, bool>;
 
-// The required functions of a vendor's Runtime, one concept each. All are static, and may be called
-// by several threads at once. Devices are numbered from 0; what a function throws becomes the error
-// that the Python user sees, or a warning where it says that it does not throw. See driver.h.
+// The required functions of a vendor's Runtime, one concept each. All are static, and several
+// threads may call them at once. Devices are numbered from 0. Whatever a function throws becomes
+// the error that the Python user sees, or a warning if the function must not throw. See driver.h.
 
-/// `int device_count()`: how many devices there are; 0 when there is no driver. Called once in a
-/// process. What it throws is the error of the first use, and there are no devices.
+/// `int device_count()`: returns the number of devices; 0 when there is no driver. Called once per
+/// process. If it throws, there are no devices, and the first use of the device raises that error.
 template <class Runtime>
 concept HasDeviceCount = requires {
   { Runtime::device_count() } -> std::same_as<int>;
 };
 
-/// `int current_device()`: the current device of this thread.
+/// `int current_device()`: returns the calling thread's current device.
 template <class Runtime>
 concept HasCurrentDevice = requires {
   { Runtime::current_device() } -> std::same_as<int>;
 };
 
-/// `void set_device(int device)`: makes a device this thread's current one.
+/// `void set_device(int device)`: makes a device the calling thread's current one.
 template <class Runtime>
 concept HasSetDevice = requires(int device) {
   { Runtime::set_device(device) } -> std::same_as<void>;
 };
 
-/// `void* allocate(std::size_t bytes, int device)`: memory of a device, aligned for any number, at
-/// least one byte; null when there is not enough.
+/// `void* allocate(std::size_t bytes, int device)`: allocates memory on a device, at least one
+/// byte, aligned for any type of number; returns null when there is not enough.
 template <class Runtime>
 concept HasAllocate = requires(std::size_t bytes, int device) {
   { Runtime::allocate(bytes, device) } -> std::same_as<void*>;
 };
 
-/// `void deallocate(void* pointer, std::size_t bytes, int device)`: gives back what `allocate` gave
-/// for as many bytes. The work that used it is done. Does not throw.
+/// `void deallocate(void* pointer, std::size_t bytes, int device)`: frees what `allocate` returned
+/// for the same number of bytes. All work that used the memory has completed. Must not throw.
 template <class Runtime>
 concept HasDeallocate = requires(void* pointer, std::size_t bytes, int device) {
   { Runtime::deallocate(pointer, bytes, device) } -> std::same_as<void>;
 };
 
 /// `void copy(void* dst, const void* src, std::size_t bytes, backendkit::CopyKind kind,
-/// backendkit::StreamHandle stream)`: copies, in order with the work of the stream on the current
-/// device. The copy is done when it returns, unless the Runtime has streams (see `HasStreams`).
+/// backendkit::StreamHandle stream)`: copies, in order with other work on the stream, which belongs
+/// to the current device. The copy has completed when the function returns, unless the Runtime has
+/// streams (see `HasStreams`).
 template <class Runtime>
 concept HasCopy = requires(void* dst, const void* src, std::size_t bytes, CopyKind kind,
                            StreamHandle stream) {
   { Runtime::copy(dst, src, bytes, kind, stream) } -> std::same_as<void>;
 };
 
-/// `void synchronize(int device)`: waits until all work of a device is done.
+/// `void synchronize(int device)`: waits until all work on a device has completed.
 template <class Runtime>
 concept HasSynchronize = requires(int device) {
   { Runtime::synchronize(device) } -> std::same_as<void>;
 };
 
-/// `static constexpr bool host_accessible = true`, which a Runtime may declare: the host reads and
-/// writes the memory of `allocate` at the same addresses as its own. Operators that fall back to
-/// the CPU then copy nothing; before the host touches the memory, it waits for the current stream,
-/// with `synchronize` where there are no streams.
+/// `static constexpr bool host_accessible = true`, which a Runtime may declare: the host can read
+/// and write the memory that `allocate` returns, at the same addresses. Operators that fall back to
+/// the CPU then copy nothing. Before the host accesses the memory, it waits for the current stream,
+/// or calls `synchronize` if there are no streams.
 template <class Runtime>
 constexpr bool host_accessible() {
   if constexpr (requires { Runtime::host_accessible; }) {
@@ -108,35 +109,35 @@ constexpr bool host_accessible() {
   }
 }
 
-// Functions that a Runtime may have. Those of a group unlock a feature together; without them the
-// feature raises a NotImplementedError that names the missing function. A function that is there
-// with another signature does not compile.
+// The optional functions of a Runtime. The functions of a group together enable a feature; without
+// them the feature raises a NotImplementedError that names the missing function. A function with a
+// wrong signature is a compile error.
 
-/// `backendkit::StreamHandle create_stream(int device, int priority)`: a new stream of a device. A
-/// lower number, from -3 to 3, is a higher priority, 0 the usual one; the driver takes the nearest
-/// that it has. Never null. Streams live as long as the process.
+/// `backendkit::StreamHandle create_stream(int device, int priority)`: creates a stream; never
+/// null. Priorities range from -3 to 3: a lower number is a higher priority, and 0 is the default.
+/// Use the nearest one that the driver has. Streams live as long as the process.
 template <class Runtime>
 concept HasCreateStream = requires(int device, int priority) {
   { Runtime::create_stream(device, priority) } -> std::same_as<StreamHandle>;
 };
 
-/// `void synchronize_stream(backendkit::StreamHandle stream, int device)`: waits until the work of
-/// a stream is done, the default one's too.
+/// `void synchronize_stream(backendkit::StreamHandle stream, int device)`: waits until all work on
+/// a stream, or on the default stream if it is null, has completed.
 template <class Runtime>
 concept HasSynchronizeStream = requires(StreamHandle stream, int device) {
   { Runtime::synchronize_stream(stream, device) } -> std::same_as<void>;
 };
 
-/// `bool query_stream(backendkit::StreamHandle stream, int device)`: whether the work of a stream
-/// is done.
+/// `bool query_stream(backendkit::StreamHandle stream, int device)`: returns whether all work on a
+/// stream has completed.
 template <class Runtime>
 concept HasQueryStream = requires(StreamHandle stream, int device) {
   { Runtime::query_stream(stream, device) } -> std::same_as<bool>;
 };
 
-/// Streams: `torch.Stream`, and work that goes on after the call that asked for it has returned, on
-/// any stream: the three functions above. `copy` may then return early too; what the host reads or
-/// writes is waited for with `synchronize_stream`.
+/// Streams: `torch.Stream`, and work that continues on any stream after the call that queued it has
+/// returned. Needs the three functions above. `copy` may then return early too; before the host
+/// reads or writes the memory, BackendKit calls `synchronize_stream`.
 template <class Runtime>
 concept HasStreams =
     HasCreateStream<Runtime> && HasSynchronizeStream<Runtime> && HasQueryStream<Runtime>;
@@ -164,126 +165,128 @@ concept HasRecordEvent = requires(EventHandle event, StreamHandle stream, int de
 };
 
 /// `void wait_event(backendkit::StreamHandle stream, backendkit::EventHandle event, int device)`:
-/// work queued on the stream, one of the device, from now on starts after the event completes, as
-/// it was last recorded. The event may be another device's. Returns at once.
+/// makes work queued from now on on the stream, which belongs to the device, wait until the event,
+/// as last recorded, completes. The event may belong to another device. Returns immediately.
 template <class Runtime>
 concept HasWaitEvent = requires(StreamHandle stream, EventHandle event, int device) {
   { Runtime::wait_event(stream, event, device) } -> std::same_as<void>;
 };
 
-/// `bool query_event(backendkit::EventHandle event, int device)`: whether an event is done.
+/// `bool query_event(backendkit::EventHandle event, int device)`: returns whether an event has
+/// completed.
 template <class Runtime>
 concept HasQueryEvent = requires(EventHandle event, int device) {
   { Runtime::query_event(event, device) } -> std::same_as<bool>;
 };
 
-/// `void synchronize_event(backendkit::EventHandle event, int device)`: waits until an event is
-/// done.
+/// `void synchronize_event(backendkit::EventHandle event, int device)`: waits until an event has
+/// completed.
 template <class Runtime>
 concept HasSynchronizeEvent = requires(EventHandle event, int device) {
   { Runtime::synchronize_event(event, device) } -> std::same_as<void>;
 };
 
-/// Events: `torch.Event`, `wait_stream`, and memory that several streams use: the six functions
-/// above.
+/// Events: `torch.Event`, `wait_stream`, and memory that several streams use. Needs the six
+/// functions above.
 template <class Runtime>
 concept HasEvents =
     HasCreateEvent<Runtime> && HasDestroyEvent<Runtime> && HasRecordEvent<Runtime> &&
     HasWaitEvent<Runtime> && HasQueryEvent<Runtime> && HasSynchronizeEvent<Runtime>;
 
 /// `double elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int device)`:
-/// milliseconds between two events with timing, both done. Unlocks `torch.Event.elapsed_time`.
+/// returns the milliseconds between two completed events that were created with timing. Enables
+/// `torch.Event.elapsed_time`.
 template <class Runtime>
 concept HasElapsedMs = requires(EventHandle start, EventHandle end, int device) {
   { Runtime::elapsed_ms(start, end, device) } -> std::same_as<double>;
 };
 
-/// `backendkit::MemoryInfo memory_info(int device)`: what is free and what there is. Unlocks
+/// `backendkit::MemoryInfo memory_info(int device)`: returns the free and total memory. Enables
 /// `mem_get_info`, and the figures in the error of a device that is out of memory.
 template <class Runtime>
 concept HasMemoryInfo = requires(int device) {
   { Runtime::memory_info(device) } -> std::same_as<MemoryInfo>;
 };
 
-/// `void* allocate_host(std::size_t bytes)`: memory of the host, aligned for any number, that
-/// `copy` works on while the host goes on; null when there is not enough.
+/// `void* allocate_host(std::size_t bytes)`: allocates host memory, aligned for any type of number,
+/// that `copy` can use while the host continues; returns null when there is not enough.
 template <class Runtime>
 concept HasAllocateHost = requires(std::size_t bytes) {
   { Runtime::allocate_host(bytes) } -> std::same_as<void*>;
 };
 
-/// `void deallocate_host(void* pointer, std::size_t bytes)`: gives back what `allocate_host` gave
-/// for as many bytes. The work that used it is done. Does not throw.
+/// `void deallocate_host(void* pointer, std::size_t bytes)`: frees what `allocate_host` returned
+/// for the same number of bytes. All work that used the memory has completed. Must not throw.
 template <class Runtime>
 concept HasDeallocateHost = requires(void* pointer, std::size_t bytes) {
   { Runtime::deallocate_host(pointer, bytes) } -> std::same_as<void>;
 };
 
-/// `bool is_host_pointer(const void* pointer)`: whether a pointer is one into memory of
-/// `allocate_host`, or other memory that the driver knows as such.
+/// `bool is_host_pointer(const void* pointer)`: returns whether a pointer points into memory of
+/// `allocate_host`, or into other memory that the driver treats as pinned.
 template <class Runtime>
 concept HasIsHostPointer = requires(const void* pointer) {
   { Runtime::is_host_pointer(pointer) } -> std::same_as<bool>;
 };
 
 /// Pinned memory: `pin_memory`, and copies with `non_blocking=True` that the host does not wait
-/// for: the three functions above.
+/// for. Needs the three functions above.
 template <class Runtime>
 concept HasPinnedMemory =
     HasAllocateHost<Runtime> && HasDeallocateHost<Runtime> && HasIsHostPointer<Runtime>;
 
-/// `bool can_access_peer(int device, int peer)`: whether `copy_peer` copies from a device to
-/// another one.
+/// `bool can_access_peer(int device, int peer)`: returns whether `copy_peer` can copy from `device`
+/// to `peer`.
 template <class Runtime>
 concept HasCanAccessPeer = requires(int device, int peer) {
   { Runtime::can_access_peer(device, peer) } -> std::same_as<bool>;
 };
 
 /// `void copy_peer(void* dst, int dst_device, const void* src, int src_device, std::size_t bytes,
-/// backendkit::StreamHandle stream)`: copies from a device to another one, in order with the work
-/// of the stream, which is one of `src_device`, the current device. The copy is done when it
-/// returns, unless the Runtime has streams.
+/// backendkit::StreamHandle stream)`: copies from one device to another, in order with other work
+/// on the stream, which belongs to `src_device`, the current device. The copy has completed when
+/// the function returns, unless the Runtime has streams.
 template <class Runtime>
 concept HasCopyPeer = requires(void* dst, int dst_device, const void* src, int src_device,
                                std::size_t bytes, StreamHandle stream) {
   { Runtime::copy_peer(dst, dst_device, src, src_device, bytes, stream) } -> std::same_as<void>;
 };
 
-/// Copies between devices that do not go through the host: the two functions above.
+/// Copies between devices that bypass the host. Needs the two functions above.
 template <class Runtime>
 concept HasPeers = HasCanAccessPeer<Runtime> && HasCopyPeer<Runtime>;
 
-/// `backendkit::DeviceProperties properties(int device)`: called once for each device in a process.
-/// Unlocks `get_device_properties`, `get_device_name` and `get_device_capability` of `torch.foo`.
+/// `backendkit::DeviceProperties properties(int device)`: called once per device in a process.
+/// Enables `get_device_properties`, `get_device_name` and `get_device_capability` of `torch.foo`.
 template <class Runtime>
 concept HasProperties = requires(int device) {
   { Runtime::properties(device) } -> std::same_as<DeviceProperties>;
 };
 
 /// `void save_metadata(const at::Tensor& tensor, backendkit::TensorMetadata& metadata)`: adds what
-/// the backend keeps with a tensor of the device, which is being saved or pickled.
+/// the backend keeps with a tensor that is being saved or pickled.
 template <class Runtime>
 concept HasSaveMetadata = requires(const at::Tensor& tensor, TensorMetadata& metadata) {
   { Runtime::save_metadata(tensor, metadata) } -> std::same_as<void>;
 };
 
-/// `void load_metadata(const at::Tensor& tensor, backendkit::TensorMetadata& metadata)`: keeps with
-/// a tensor what `save_metadata` said of the one that it was saved from, if there was anything.
+/// `void load_metadata(const at::Tensor& tensor, backendkit::TensorMetadata& metadata)`: attaches
+/// to a loaded tensor what `save_metadata` added for the saved one, if it added anything.
 template <class Runtime>
 concept HasLoadMetadata = requires(const at::Tensor& tensor, TensorMetadata& metadata) {
   { Runtime::load_metadata(tensor, metadata) } -> std::same_as<void>;
 };
 
-/// Metadata: what a backend keeps with a tensor, as its `c10::BackendMeta`, is saved with it: the
-/// two functions above.
+/// Metadata: saves what a backend keeps with a tensor, as its `c10::BackendMeta`, together with the
+/// tensor. Needs the two functions above.
 template <class Runtime>
 concept HasMetadata = HasSaveMetadata<Runtime> && HasLoadMetadata<Runtime>;
 
-// Whether a Runtime has a function of that name, whatever its signature.
+// Whether a Runtime has a function of that name, with any signature.
 #define BACKENDKIT_RUNTIME_HAS(function) (requires { &Runtime::function; })
 
-/// Fails to compile, with the signature that is expected, for a Runtime with a function of another
-/// one, and for a group that is not whole.
+/// Fails to compile if an optional function has a wrong signature, and shows the expected one;
+/// fails also if a group is incomplete.
 template <class Runtime>
 constexpr bool check_optional_functions() {
 #define BACKENDKIT_CHECK_OPTIONAL(concept_, function, signature)        \
@@ -360,8 +363,7 @@ constexpr bool check_optional_functions() {
 
 #undef BACKENDKIT_RUNTIME_HAS
 
-/// Fails to compile, with the signature that is expected, for a Runtime without a required
-/// function.
+/// Fails to compile if a Runtime lacks a required function, and shows the expected signature.
 template <class Runtime>
 constexpr bool check_runtime() {
   static_assert(HasDeviceCount<Runtime>, "Runtime needs: static int device_count()");

@@ -7,8 +7,8 @@
 
 namespace backendkit {
 
-/// Has PyTorch save and restore what a backend keeps with a tensor, where the Runtime has the
-/// functions for it. To be called once, when the library is opened.
+/// Makes PyTorch save and restore what a backend keeps with a tensor, if the Runtime has the
+/// functions for it. Call it once, when the library is loaded.
 template <class Runtime>
 void register_metadata() {
   if constexpr (HasMetadata<Runtime>) {

@@ -10,13 +10,13 @@
 
 namespace backendkit {
 
-/// aten::_has_compatible_shallow_copy_type: whether `tensor.data = other` can make the tensor one
-/// of another device. `Module.to` asks it for each parameter, and for its gradient: the parameter
-/// stays the same object where the answer is yes, and a new one takes its place where it is no.
-/// PyTorch itself says yes for the devices in its tree only.
+/// aten::_has_compatible_shallow_copy_type: whether `tensor.data = other` can move the tensor to
+/// another device. `Module.to` asks this for each parameter and its gradient: if yes, the parameter
+/// stays the same object; if no, a new one replaces it. By itself, PyTorch says yes only for the
+/// devices in its tree.
 struct ShallowCopy {
-  /// PyTorch's answer for strided tensors of the devices in its tree, with this device as one more
-  /// of them; yes for other tensors only where the copy takes over all that they hold.
+  /// PyTorch's answer for strided tensors on the devices in its tree, extended to this device; for
+  /// other tensors, yes only if the copy takes over everything that they hold.
   static bool is_possible(const at::Tensor& self, const at::Tensor& from) {
     if (is_compressed(self) && self.device() != from.device()) return false;
     if (!at::native::_has_compatible_shallow_copy_type(self, from) &&
@@ -27,9 +27,9 @@ struct ShallowCopy {
     return true;
   }
 
-  /// For the keys PrivateUse1 and SparseCsrPrivateUse1, and for AutogradPrivateUse1: an operator
-  /// that PyTorch makes of others has nothing for the last key once it has a kernel for another. It
-  /// answers there, as PyTorch's own does, before the modes of Python can see it.
+  /// Registers for the keys PrivateUse1 and SparseCsrPrivateUse1, and for AutogradPrivateUse1: once
+  /// a composite operator has a kernel for one key, it has none for the last. There it answers like
+  /// PyTorch's own, before Python's modes can see the call.
   static void register_all(torch::Library& aten) {
     register_unless_own(aten, kOperator, &is_possible);
   }
@@ -40,8 +40,9 @@ struct ShallowCopy {
  private:
   static constexpr const char* kOperator = "_has_compatible_shallow_copy_type";
 
-  /// A strided tensor in memory of a device. Another class of TensorImpl has fields that the copy
-  /// would lose, or refuses it by an assertion; a tensor of the meta device has no memory.
+  /// Whether a tensor is strided and in a device's memory. Other classes of TensorImpl have fields
+  /// that the copy would lose, or reject it with an assertion; a tensor on the meta device has no
+  /// memory.
   static bool is_dense(const at::Tensor& tensor) {
     using enum c10::BackendComponent;
     constexpr c10::DispatchKeySet kStrided(c10::DispatchKey::Dense);
@@ -52,14 +53,14 @@ struct ShallowCopy {
            impl.key_set().has_any(kDevices);
   }
 
-  /// Of a sparse tensor of the compressed layouts PyTorch copies the device and not the numbers,
-  /// which stay where they are.
+  /// For sparse tensors with compressed layouts, PyTorch copies the device but leaves the values
+  /// behind.
   static bool is_compressed(const at::Tensor& tensor) {
     return tensor.key_set().has_any(c10::DispatchKeySet(c10::DispatchKey::SparseCsr));
   }
 
-  /// The copy takes over a c10::BackendMeta, and leaves that of `self` where `from` has none: it
-  /// would tell of memory that is gone. An empty place for one in `from` is taken over as well.
+  /// The copy takes over a c10::BackendMeta, but leaves that of `self` if `from` has none: it would
+  /// describe memory that is gone. So `from` gets an empty one, which the copy takes over.
   static void forget_metadata_of(const at::Tensor& self, const at::Tensor& from) {
     if (self.unsafeGetTensorImpl()->get_backend_meta() == nullptr) return;
     if (from.unsafeGetTensorImpl()->get_backend_meta() != nullptr) return;

@@ -13,12 +13,12 @@
 
 namespace backendkit {
 
-/// The streams of a Runtime, by device and by PyTorch's id. 0 is the default stream, whose handle
-/// is null. The others come from pools, 32 streams for each priority of a device, which are made
-/// when they are first given out and then given out again in turn. Each thread has a current stream
-/// of each device, the default one until it says otherwise.
+/// The streams of a Runtime, by device and PyTorch's id. 0 is the default stream, whose handle is
+/// null. The others come from pools: each priority of a device has up to 32 streams, which are
+/// created when they are first handed out and then reused in turn. Each thread has a current stream
+/// per device, initially the default one.
 ///
-/// Thread-safe. Nothing here touches the driver but `next`, `query` and `synchronize`.
+/// Thread-safe. Only `next`, `query` and `synchronize` call the driver.
 template <class Runtime>
 class Streams {
  public:
@@ -35,8 +35,8 @@ class Streams {
     return kDefault;
   }
 
-  /// Makes a stream this thread's current one of a device and returns the one that was. An id that
-  /// is not a stream's fails where the stream is used: PyTorch does not let this function throw.
+  /// Makes a stream this thread's current one on a device and returns the previous one. An invalid
+  /// id fails when the stream is used, because PyTorch does not let this function throw.
   static c10::StreamId exchange(c10::DeviceIndex device,
                                 [[maybe_unused]] c10::StreamId id) noexcept {
     const c10::StreamId before = current(device);
@@ -46,7 +46,7 @@ class Streams {
     return before;
   }
 
-  /// The driver's handle of a stream. Throws for an id that was not given out.
+  /// The driver's handle of a stream. Throws for an id that was never handed out.
   static StreamHandle handle(c10::DeviceIndex device, c10::StreamId id) {
     if (id == kDefault) return nullptr;
     StreamHandle found = nullptr;
@@ -64,7 +64,7 @@ class Streams {
     return found;
   }
 
-  /// The id of a pool's next stream. A priority that no pool has is the nearest that one has.
+  /// The id of the next stream of a pool; out-of-range priorities use the nearest pool.
   static c10::StreamId next(c10::DeviceIndex device, [[maybe_unused]] int priority) {
     if constexpr (HasStreams<Runtime>) {
       Devices<Runtime>::checked(device);
@@ -85,7 +85,7 @@ class Streams {
     }
   }
 
-  /// Whether a stream's work is done; without streams, it is when a call returns.
+  /// Whether a stream's work has completed; without streams, it always has.
   static bool query([[maybe_unused]] c10::DeviceIndex device, [[maybe_unused]] c10::StreamId id) {
     if constexpr (HasStreams<Runtime>) {
       Devices<Runtime>::checked(device);
@@ -96,8 +96,9 @@ class Streams {
     }
   }
 
-  /// Waits until a stream's work is done; without streams, until the device's is. Does nothing
-  /// before a device is used: PyTorch waits so for the accelerator when it saves a checkpoint.
+  /// Waits until a stream's work has completed; without streams, waits for the whole device. Does
+  /// nothing before the device is used: PyTorch calls this for the accelerator when it saves a
+  /// checkpoint.
   static void synchronize(c10::DeviceIndex device, [[maybe_unused]] c10::StreamId id) {
     if constexpr (HasStreams<Runtime>) {
       Devices<Runtime>::checked(device);
@@ -110,7 +111,7 @@ class Streams {
     }
   }
 
-  /// Waits for this thread's current stream of a device. The host may touch afterwards what the
+  /// Waits for this thread's current stream of a device. Afterwards the host may access what the
   /// device computed for this thread.
   static void synchronize_current(c10::DeviceIndex device) { synchronize(device, current(device)); }
 
@@ -119,14 +120,14 @@ class Streams {
   static constexpr std::size_t kLevels = kLowestPriority - kHighestPriority + 1;
   static constexpr auto kPooled = static_cast<c10::StreamId>(kLevels * kPoolSize);
 
-  /// The pools of a device, by priority. The stream of id N is at N - 1.
+  /// A device's pools, by priority. The stream with id N is at N - 1.
   struct Pools {
     std::mutex mutex;
     std::array<std::size_t, kLevels> turns{};
     std::array<std::atomic<StreamHandle>, kLevels * kPoolSize> handles{};
   };
 
-  /// They are never freed: streams live as long as the process.
+  /// Pools are never freed: streams live as long as the process.
   static Pools& pools_of(c10::DeviceIndex device) {
     static std::mutex mutex;
     std::atomic<Pools*>& pools = pools_[static_cast<std::size_t>(device)];
@@ -141,8 +142,9 @@ class Streams {
   inline static std::array<std::atomic<Pools*>, kDevices> pools_{};
 };
 
-/// The driver's handle of this thread's current stream of a device, which a kernel begins its work
-/// on: `backendkit::current_stream<foo::Runtime>(out.device().index())`. Null is the default one.
+/// The driver's handle of this thread's current stream of a device, on which a kernel queues its
+/// work: `backendkit::current_stream<foo::Runtime>(out.device().index())`. Null is the default
+/// stream.
 template <class Runtime>
 StreamHandle current_stream(c10::DeviceIndex device) {
   return Streams<Runtime>::handle(device, Streams<Runtime>::current(device));

@@ -26,8 +26,8 @@ class StructuredCall
   static constexpr bool kElementwise = Traits::kElementwise;
   static constexpr bool kDense = Traits::kInputs == Inputs::kDense;
 
-  /// Whether the kernel is to be called: it computes the dtypes that the meta function has worked
-  /// out. `inputs` are the arguments of the operator.
+  /// Whether to call the kernel, that is, whether it supports the dtypes that the meta function has
+  /// computed. `inputs` are the operator's arguments.
   template <class... Arguments>
   bool ready(const Arguments&... inputs) {
     if constexpr (!Traits::kDtypes.has_all()) {
@@ -41,10 +41,10 @@ class StructuredCall
     return true;
   }
 
-  /// The dtype that the kernel does not compute; Undefined when it was to be called.
+  /// The dtype that the kernel does not support; Undefined if `ready` returned true.
   at::ScalarType refused() const { return refused_; }
 
-  /// An argument as the kernel gets it.
+  /// An argument as the kernel receives it.
   template <class Argument>
   decltype(auto) in(const Argument& argument) {
     if constexpr (!kDense) {
@@ -58,7 +58,7 @@ class StructuredCall
     }
   }
 
-  /// The tensor that the kernel writes its result number `i` to.
+  /// The tensor to which the kernel writes result number `i`.
   const at::Tensor& out(std::size_t i) const {
     if constexpr (kDense) {
       if (buffers_[i].defined()) return buffers_[i];
@@ -66,7 +66,7 @@ class StructuredCall
     return this->outputs_.get(i);
   }
 
-  /// Brings the results to where they belong.
+  /// Copies results from buffers to the output tensors and returns those.
   template <class Result>
   Result finish() {
     if constexpr (kDense) {
@@ -83,8 +83,8 @@ class StructuredCall
     if (!Traits::kDtypes.has(dtype)) refused_ = dtype;
   }
 
-  /// Elementwise operators compute in the common dtype of their inputs, and those with an argument
-  /// `dtype` in that of the result.
+  /// Elementwise operators compute in the common dtype of their inputs; operators with an argument
+  /// `dtype` compute in that of the result.
   at::ScalarType compute_dtype(at::ScalarType otherwise) const {
     if constexpr (kElementwise) {
       if (this->common_dtype_ != at::ScalarType::Undefined) return this->common_dtype_;
@@ -115,9 +115,9 @@ class StructuredCall
     }
   }
 
-  /// A result that the kernel cannot write to as it is gets a buffer: its strides are not plain,
-  /// the kernel computes another dtype, or it would overwrite what a kernel that is not elementwise
-  /// still reads.
+  /// Creates a buffer for each result that the kernel cannot write directly: its strides are not
+  /// contiguous, the kernel computes in another dtype, or the result overlaps an input of a kernel
+  /// that is not elementwise.
   template <class... Arguments>
   void prepare_outputs(const Arguments&... inputs) {
     std::array<at::ScalarType, Traits::kOutputs> dtypes;
@@ -160,7 +160,7 @@ class StructuredCall
 
 namespace kernel_detail {
 
-/// Arguments of the dispatcher as structured kernels take them.
+/// Converts the dispatcher's arguments to the types that structured kernels take.
 template <class Value>
 const Value& structured_argument(const Value& value) {
   return value;
@@ -175,15 +175,15 @@ inline at::OptionalScalarRef structured_argument(const std::optional<at::Scalar>
   return scalar.has_value() ? at::OptionalScalarRef(*scalar) : at::OptionalScalarRef();
 }
 
-// In this form meta functions take a list that lasts as long as the call.
+// The result refers to `list`, which outlives the call.
 inline at::IOptTensorListRef structured_argument(const c10::List<std::optional<at::Tensor>>& list) {
   return at::IOptTensorListRef(list);
 }
 
 }  // namespace kernel_detail
 
-/// A variant of a structured operator, for which `Traits::run(call, arguments...)` runs the meta
-/// function and the kernel.
+/// A variant of a structured operator; `Traits::run(call, arguments...)` runs the meta function and
+/// the kernel.
 template <Name op, Variant variant, class Traits, class Order, class Signature>
 struct Structured;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Else ATen/native/Resize.h includes all operators of PyTorch.
+// Without this, ATen/native/Resize.h includes all operators of PyTorch.
 #ifndef AT_PER_OPERATOR_HEADERS
 #define AT_PER_OPERATOR_HEADERS
 #endif
@@ -29,8 +29,8 @@
 
 namespace backendkit {
 
-/// The operators that cannot go to the CPU: they make tensors, or give the same memory another
-/// shape.
+/// The operators that cannot fall back to the CPU: they create tensors, or change the shape over
+/// the same memory.
 template <class Runtime>
 class TensorOperators {
  public:
@@ -55,7 +55,7 @@ class TensorOperators {
         size, stride, &Allocator<Runtime>::instance(), kKeys, c10::dtype_or_default(dtype)));
   }
 
-  /// Keeps what the tensor holds when it grows, as on the CPU.
+  /// Keeps the tensor's contents when it grows, as on the CPU.
   static const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size,
                                   std::optional<at::MemoryFormat> memory_format) {
     at::TensorImpl* tensor = self.unsafeGetTensorImpl();
@@ -116,7 +116,7 @@ class TensorOperators {
                        source.strides());
   }
 
-  /// Leaves the tensor without elements, on a storage of its own.
+  /// Makes the tensor empty, with a storage of its own.
   static at::Tensor& set_nothing(at::Tensor& self) {
     const c10::DeviceGuard guard(self.device());
     c10::Storage storage(c10::Storage::use_byte_size_t(), 0,
@@ -125,9 +125,9 @@ class TensorOperators {
     return set_storage(self, std::move(storage), 0, {0}, {});
   }
 
-  /// As on the CPU, the first element where there are several.
+  /// As on the CPU, the first element if there are several.
   static at::Scalar item(const at::Tensor& self) {
-    // The CPU's kernel says so from 2.7 on, and reads what is not there before.
+    // The CPU's kernel checks this from 2.7 on; before, it reads out of bounds.
     TORCH_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
     at::Tensor first = self;
     while (first.dim() > 0) first = first.select(0, 0);
@@ -136,7 +136,7 @@ class TensorOperators {
     return at::_local_scalar_dense(host);
   }
 
-  /// A copy that shares the memory until one of the two is written to, where it can.
+  /// A copy that, if possible, shares the memory until one of the two tensors is written.
   static at::Tensor lazy_clone(const at::Tensor& self) {
     c10::StorageImpl& storage = *self.storage().unsafeGetStorageImpl();
     if (!Allocator<Runtime>::make_shareable(storage)) return self.clone();
@@ -148,8 +148,8 @@ class TensorOperators {
     return Copier<Runtime>::copy(self, dst, false);
   }
 
-  /// PyTorch makes the result of a non-blocking copy to the CPU in pinned memory. With a Runtime
-  /// that has none, such a copy is done when it returns.
+  /// PyTorch puts the result of a non-blocking copy to the CPU in pinned memory. If the Runtime has
+  /// none, such a copy has completed when it returns.
   static at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                             std::optional<at::Layout> layout, std::optional<at::Device> device,
                             std::optional<bool> pin_memory, bool non_blocking,
@@ -163,7 +163,7 @@ class TensorOperators {
   static void record_stream(at::Tensor& self, at::Stream stream) {
     TORCH_CHECK(stream.device_type() == kDeviceType, "record_stream: a tensor on ", self.device(),
                 " is not used by a stream of ", stream.device());
-    Streams<Runtime>::handle(stream.device_index(), stream.id());  // throws for one that is none
+    Streams<Runtime>::handle(stream.device_index(), stream.id());  // throws for an invalid id
     backendkit::record_stream<Runtime>(self.storage().data_ptr(), stream.id(),
                                        stream.device_index());
   }
@@ -218,15 +218,15 @@ class TensorOperators {
     TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
   }
 
-  /// As torch.utils.deterministic.fill_uninitialized_memory says; not for what a kernel makes to
-  /// fill another tensor.
+  /// Follows torch.utils.deterministic.fill_uninitialized_memory, except for what a kernel
+  /// allocates in order to fill another tensor.
   static bool fills_new_memory() {
     const at::Context& context = at::globalContext();
     return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory() &&
            !filling_;
   }
 
-  /// Fills nothing that is made until the value returned goes.
+  /// Disables filling until the returned value is destroyed.
   static auto begin_filling() {
     filling_ = true;
     return c10::make_scope_exit([] { filling_ = false; });
@@ -242,7 +242,7 @@ class TensorOperators {
 
   inline static thread_local bool filling_ = false;
 
-  /// Makes a tensor's storage at least so large.
+  /// Grows a tensor's storage to at least `bytes`.
   static void grow(at::TensorImpl* tensor, std::size_t bytes) {
     c10::StorageImpl* storage = tensor->unsafe_storage().unsafeGetStorageImpl();
     if (bytes > storage->nbytes()) resize_storage<Runtime>(storage, bytes);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What differs between PyTorch releases; no other header asks for a version.
+// Everything that differs between PyTorch releases; no other header checks the version.
 //
-// A function of the guard and the hooks that older releases lack has no `override`: where PyTorch
-// declares it virtual it overrides all the same. A function that older releases declare `noexcept`
-// is `noexcept` for all, unless a constant below says otherwise.
+// A function of the guard and the hooks that older releases lack has no `override`; it overrides
+// PyTorch's wherever that is virtual. A function that older releases declare `noexcept` is
+// `noexcept` for all, unless a constant below says otherwise.
 
 #include <utility>
 
@@ -21,7 +21,7 @@
 
 #include <backendkit/memory/memory_statistics.h>
 
-/// Whether the PyTorch compiled for is of release MAJOR.MINOR or newer.
+/// Whether the PyTorch to compile for is release MAJOR.MINOR or newer.
 #define BACKENDKIT_TORCH_AT_LEAST(MAJOR, MINOR) \
   (TORCH_VERSION_MAJOR > (MAJOR) ||             \
    (TORCH_VERSION_MAJOR == (MAJOR) && TORCH_VERSION_MINOR >= (MINOR)))
@@ -30,11 +30,11 @@ namespace backendkit {
 
 #if BACKENDKIT_TORCH_AT_LEAST(2, 9)
 
-/// What torch.accelerator asks for memory.
+/// The class through which torch.accelerator controls memory.
 using DeviceAllocatorBase = c10::DeviceAllocator;
 using DeviceStatistics = c10::CachingDeviceAllocator::DeviceStats;
 
-/// Statistics as torch.accelerator has them.
+/// Statistics in the form of torch.accelerator.
 inline DeviceStatistics device_statistics(const MemoryStatistics& ours) {
   DeviceStatistics theirs;
   const auto fill = [](c10::CachingDeviceAllocator::StatArray& to,
@@ -78,11 +78,11 @@ inline DeviceStatistics device_statistics(const MemoryStatistics& ours) {
 
 #if BACKENDKIT_TORCH_AT_LEAST(2, 9)
 
-/// What torch.accelerator asks for pinned memory of the host.
+/// The class through which torch.accelerator controls pinned host memory.
 using HostAllocatorBase = at::HostAllocator;
 using HostStatistics = at::HostStats;
 
-/// The figures have had other names before.
+/// The statistics had other names in earlier releases.
 template <class Statistics = HostStatistics>
 Statistics host_statistics(const MemoryStatistics& ours) {
   Statistics theirs;
@@ -126,24 +126,24 @@ inline void register_host_allocator(HostAllocatorBase*, c10::DeviceType) {}
 #endif
 
 #if BACKENDKIT_TORCH_AT_LEAST(2, 10)
-/// What torch.accelerator.get_device_capability tells of a device: unless changed, all dtypes.
+/// The result of torch.accelerator.get_device_capability: by default, all dtypes.
 using DeviceCapability = c10::DeviceCapability;
 #else
 struct DeviceCapability {};
 #endif
 
-/// Whether PyTorch lets the guard throw where it asks for a stream of a device.
+/// Whether PyTorch lets the guard throw when it asks for a device's stream.
 constexpr bool kStreamsMayThrow =
     !noexcept(std::declval<const c10::impl::DeviceGuardImplInterface&>().getStream(
         std::declval<c10::Device>()));
 
-/// Whether PyTorch checks the parts of a sparse tensor on any device, and not on its own alone.
+/// Whether PyTorch checks the parts of a sparse tensor on any device, not only on its own.
 constexpr bool kChecksAnySparse = BACKENDKIT_TORCH_AT_LEAST(2, 8);
 
-/// c10::MempoolId_t, which older releases have elsewhere; {0, 0} is all memory.
+/// c10::MempoolId_t, which older releases declare elsewhere; {0, 0} is all memory.
 using MempoolId = std::pair<unsigned long long, unsigned long long>;
 
-/// Makes `make` what `torch.Generator(device)` calls, in releases that do not ask the hooks for it.
+/// Makes `torch.Generator(device)` call `make`, in releases that do not ask the hooks.
 inline void register_generator_maker([[maybe_unused]] at::Generator (*make)(c10::DeviceIndex)) {
 #if !BACKENDKIT_TORCH_AT_LEAST(2, 7)
   static const at::_GeneratorRegister registered(make);

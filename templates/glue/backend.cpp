@@ -4,6 +4,7 @@
 
 #include <backendkit/allocator.h>
 #include <backendkit/claim.h>
+#include <backendkit/device/display_name.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/pinned_allocator.h>
@@ -19,8 +20,8 @@ const char* refusal() noexcept {
 
 }  // namespace backendkit
 
-// For programs: null where the device can be used. It is also what keeps linkers from dropping the
-// library, of which a program may call nothing else.
+// For programs: returns null if the device can be used. Also keeps linkers from dropping the
+// library, since a program may call nothing else in it.
 extern "C" C10_EXPORT const char* {{device}}_backend_problem() {
   return backendkit::refusal();
 }
@@ -31,6 +32,7 @@ using Runtime = ::{{runtime}};
 
 [[maybe_unused]] const bool registered = [] {
   if (backendkit::refusal() != nullptr) return false;
+  backendkit::DisplayName::set({{display_name_quoted}});
   static auto* const hooks = new backendkit::Hooks<Runtime>;  // threads may outlive static objects
   static const c10::impl::DeviceGuardImplRegistrar guard(backendkit::kDeviceType,
                                                          new backendkit::DeviceGuard<Runtime>());

@@ -7,8 +7,8 @@
 #include <{{header}}>
 {{/kernel_headers}}
 
-// The functions that backend.toml names. Define each with exactly these types; the current device
-// is that of the arguments while one runs.
+// The functions that backend.toml names. Define each with exactly these types; while one runs, the
+// device of its arguments is the current one.
 
 {{{kernel_declarations}}}
 {{/has_kernels}}

@@ -11,7 +11,7 @@
 #include <{{header}}>
 {{/meta_headers}}
 
-// As in kernels.h, which is not included here so that a new kernel changes one of these files.
+// As in kernels.h, which is not included so that a new kernel changes only one of these files.
 {{{kernel_short_declarations}}}
 
 namespace {

@@ -75,6 +75,12 @@ def module(name):
     return getattr(torch, name)
 
 
+@pytest.fixture(scope="session")
+def display_name(module, name):
+    """What messages for people call the device."""
+    return getattr(module, "display_name", name)
+
+
 @pytest.fixture
 def device(name):
     return torch.device(f"{name}:0")

@@ -145,7 +145,7 @@ def test_each_device_has_its_own(module, device, other):
 
 
 @pytest.mark.needs("memory_info")
-def test_a_fraction_of_the_memory(module, device, name):
+def test_a_fraction_of_the_memory(module, device, name, display_name):
     _, total = module.mem_get_info()
     module.set_per_process_memory_fraction(64 * MIB / total)
     assert module.get_per_process_memory_fraction() == 64 * MIB / total
@@ -153,7 +153,8 @@ def test_a_fraction_of_the_memory(module, device, name):
     with pytest.raises(torch.OutOfMemoryError) as caught:
         torch.empty(32 * MIB, dtype=torch.uint8, device=device)
     text = str(caught.value)
-    assert f"{name} out of memory. Tried to allocate 32.00 MiB. {name}:0 has a total" in text
+    told = f"{display_name} out of memory. Tried to allocate 32.00 MiB. {name}:0 has a total"
+    assert told in text
     assert "64.00 MiB allowed." in text
     assert "Of the allocated memory 40.00 MiB is allocated by PyTorch, and 0 bytes" in text
     assert module.memory_stats()["num_ooms"] == 1

@@ -166,9 +166,9 @@ def test_tensors_are_arguments_of_processes(name, tmp_path, strategy):
     assert done.stdout == "done\n", done.stdout + done.stderr
 
 
-def test_memory_that_is_not_shared_is_told(device):
+def test_memory_that_is_not_shared_is_told(device, display_name):
     layer = torch.nn.Linear(2, 1).to(device)
-    with pytest.warns(UserWarning, match=f"share no memory of {device.type}"):
+    with pytest.warns(UserWarning, match=f"share no memory of {display_name}"):
         layer.share_memory()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

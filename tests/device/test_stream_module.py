@@ -96,8 +96,8 @@ def test_a_stream_that_is_none_changes_nothing(module):
     assert module.current_stream(1) == before
 
 
-def test_what_cannot_be_is_said(module, name, beyond):
-    with pytest.raises(NotImplementedError, match=f"an event of {name} cannot be shared"):
+def test_what_cannot_be_is_said(module, name, beyond, display_name):
+    with pytest.raises(NotImplementedError, match=f"an event of {display_name} cannot be shared"):
         module.Event(interprocess=True)
     with pytest.raises(ValueError, match="there is no device"):
         module.Stream(beyond + 5)

@@ -14,14 +14,14 @@ thread_local int current = 0;
 
 }  // namespace
 
-// PyTorch asks once in a process, also where there is no driver: it gets 0 then.
+// Called once per process, even if there is no driver; return 0 then.
 int Runtime::device_count() { return kDevices; }
 
 int Runtime::current_device() { return current; }
 
 void Runtime::set_device(int device) { current = device; }
 
-// Null means that the device has no such block left; PyTorch then raises torch.OutOfMemoryError.
+// Return null if the device has not enough memory; PyTorch then raises torch.OutOfMemoryError.
 void* Runtime::allocate(std::size_t bytes, int) {
   const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   return std::aligned_alloc(kAlignment, whole);
@@ -29,13 +29,13 @@ void* Runtime::allocate(std::size_t bytes, int) {
 
 void Runtime::deallocate(void* pointer, std::size_t, int) { std::free(pointer); }
 
-// The simulated memory is the host's, so a copy of any kind is the same.
+// The simulated memory is host memory, so all kinds of copies are the same.
 void Runtime::copy(void* dst, const void* src, std::size_t bytes, backendkit::CopyKind,
                    backendkit::StreamHandle) {
   std::memmove(dst, src, bytes);
 }
 
-// Nothing here runs later than the call that asked for it.
+// All work here has completed when the call that requested it returns.
 void Runtime::synchronize(int) {}
 
 }  // namespace foo

@@ -4,25 +4,25 @@
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty_like.h>
 
-// Two kernels. The simulated device's memory is the host's, so each is a plain loop; yours would
-// start work on the device. All that these do not compute, such as a backward pass, runs on the
-// CPU. Tensors are contiguous, since backend.toml says `inputs = "dense"`.
+// Two kernels. The simulated device's memory is host memory, so each is a plain loop; yours would
+// start work on the device. Operators without a kernel, such as those of a backward pass, run on
+// the CPU. Tensors are contiguous, because backend.toml says `inputs = "dense"`.
 
-/// For the functional variant of an operator; `relu_` and `out=` follow from it.
+/// Implements the functional variant of an operator; it also serves `relu_` and `out=`.
 at::Tensor foo::relu(const at::Tensor& self) {
   at::Tensor result = at::empty_like(self);
   AT_DISPATCH_ALL_TYPES_AND2(at::kHalf, at::kBFloat16, self.scalar_type(), "relu", [&] {
     const scalar_t* from = self.const_data_ptr<scalar_t>();
     scalar_t* to = result.mutable_data_ptr<scalar_t>();
     const scalar_t zero(0);
-    // This way round a NaN stays one.
+    // Written this way so that NaN stays NaN.
     for (int64_t i = 0; i < self.numel(); ++i) to[i] = from[i] < zero ? zero : from[i];
   });
   return result;
 }
 
-/// For all variants of an operator that PyTorch has a meta function for: it has checked the shapes
-/// and made `out`.
+/// Implements all variants of a structured operator: PyTorch's meta function has checked the shapes
+/// and created `out`.
 void foo::mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out) {
   const int64_t rows = self.size(0), inner = self.size(1), columns = mat2.size(1);
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(at::kHalf, at::kBFloat16, self.scalar_type(), "mm", [&] {

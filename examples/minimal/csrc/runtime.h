@@ -6,9 +6,9 @@
 
 namespace foo {
 
-/// What PyTorch needs of the device. Here two devices are simulated on the host's memory; replace
-/// each function in runtime.cpp by a call of your driver. What each of them promises stands in
-/// <backendkit/runtime.h>.
+/// The functions that PyTorch needs from the device. These simulate two devices in host memory;
+/// replace the body of each one in runtime.cpp with a call to your driver. <backendkit/runtime.h>
+/// says what each function must do.
 struct Runtime {
   static int device_count();
   static int current_device();

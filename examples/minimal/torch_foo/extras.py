@@ -1,4 +1,4 @@
-"""Your own Python for foo: what `__all__` lists appears in `torch.foo` too."""
+"""Your own Python code for foo: the names in `__all__` also appear in `torch.foo`."""
 
 import torch
 

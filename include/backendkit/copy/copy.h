@@ -13,13 +13,14 @@
 namespace backendkit {
 
 /// Copies between tensors, at least one of which is on the device: any dtypes, shapes that
-/// broadcast, any strides, conjugate and negative views, the same device or two, also those of
-/// other backends. One driver copy where the bytes can go as they are; else PyTorch's CPU copy does
-/// the rest: what `src` spans goes to the host, the elements of `dst` come from there.
+/// broadcast, any strides, conjugated and negated views, on one device or two, including those of
+/// other backends. If the bytes can be copied as they are, this takes one driver copy. Otherwise
+/// PyTorch's CPU copy does the conversion: the bytes that `src` spans are copied to the host, and
+/// the elements of `dst` are copied from there.
 template <class Runtime>
 class Copier {
  public:
-  /// aten::_copy_from of quantized tensors: `dst` gets the bytes and the scale of `self`.
+  /// aten::_copy_from of quantized tensors: `dst` receives the bytes and the scale of `self`.
   static at::Tensor copy_quantized(const at::Tensor& self, const at::Tensor& dst, bool) {
     TORCH_CHECK(self.is_quantized() && dst.is_quantized() && self.dtype() == dst.dtype(),
                 "copy_: cannot copy a tensor of dtype ", self.dtype(), " into one of ",
@@ -32,15 +33,16 @@ class Copier {
     return dst;
   }
 
-  /// aten::_copy_from(self, dst): the kernel that PyTorch's copy_, to and clone end in.
-  /// Within one device it goes on the current stream and may be under way when this returns; where
-  /// the host takes part it is done, unless `non_blocking` and that memory is pinned.
+  /// aten::_copy_from(self, dst): the kernel that PyTorch's copy_, to and clone call. Within one
+  /// device the copy is queued on the current stream, and may still be running when this returns. A
+  /// copy from or to the host has completed, unless `non_blocking` is true and the host memory is
+  /// pinned.
   static at::Tensor copy(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
     TORCH_CHECK(self.defined() && dst.defined(), "copy_: a tensor is undefined");
     at::assert_no_internal_overlap(dst);
     const at::Tensor src = self.sizes() == dst.sizes() ? self : self.expand(dst.sizes());
     if (dst.numel() == 0 || same_view(src, dst)) return dst;
-    // Another accelerator's memory is for its own copies.
+    // Another accelerator's own copy handles its memory.
     if (!on_device(src) && !src.is_cpu()) return copy(src.cpu(), dst, false);
     if (!on_device(dst) && !dst.is_cpu()) return dst.copy_(src.cpu());
     check_storage(self);
@@ -59,7 +61,7 @@ class Copier {
  private:
   static bool on_device(const at::Tensor& tensor) { return tensor.device().type() == kDeviceType; }
 
-  /// The integers of a quantized tensor, in the same memory.
+  /// A quantized tensor's integers, in the same memory.
   static at::Tensor underlying(const at::Tensor& tensor) {
     const c10::DispatchKey key =
         on_device(tensor) ? c10::DispatchKey::PrivateUse1 : c10::DispatchKey::CPU;
@@ -86,8 +88,8 @@ class Copier {
            dst.is_non_overlapping_and_dense() && src.strides() == dst.strides();
   }
 
-  /// Whether the host's side of a copy between host and device is pinned memory, which its
-  /// allocator then keeps until the current stream's work is done.
+  /// Whether the host's side of a copy is pinned memory. If so, its allocator keeps it until the
+  /// current stream's work has completed.
   static bool keeps_host_memory([[maybe_unused]] const at::Tensor& src,
                                 [[maybe_unused]] const at::Tensor& dst) {
     if constexpr (HasPinnedMemory<Runtime>) {
@@ -101,9 +103,9 @@ class Copier {
     }
   }
 
-  /// Copies bytes of storages from any device to any device: from one to another through the host,
-  /// unless the driver does it. Unless `wait` is false, the host's memory is the caller's again
-  /// when this returns.
+  /// Copies bytes of storages from any device to any device; between two devices through the host,
+  /// unless the driver can copy directly. Unless `wait` is false, the caller may use the host's
+  /// memory again when this returns.
   static void move(void* dst, const c10::Storage& dst_storage, const void* src,
                    const c10::Storage& src_storage, std::size_t bytes, bool wait = true) {
     const c10::Device to = dst_storage.device();
@@ -133,8 +135,8 @@ class Copier {
     transfers.finish();
   }
 
-  /// A CPU tensor over memory of its own, with the strides and the bits of `tensor`; its values are
-  /// there too if `filled`.
+  /// A CPU tensor over memory of its own, with the strides and bits of `tensor`, and with its
+  /// values if `filled`.
   static at::Tensor on_host(const at::Tensor& tensor, bool filled) {
     at::Tensor host =
         at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());

@@ -16,7 +16,8 @@
 
 namespace backendkit {
 
-/// The bytes from a tensor's first element to the end of its last. Strides are never negative.
+/// The number of bytes from a tensor's first element to the end of its last. Strides are never
+/// negative.
 inline std::size_t span_of(const at::Tensor& tensor) {
   if (tensor.numel() == 0) return 0;
   std::int64_t last = 0;
@@ -24,19 +25,19 @@ inline std::size_t span_of(const at::Tensor& tensor) {
   return static_cast<std::size_t>(last + 1) * tensor.itemsize();
 }
 
-/// Memory of the host.
+/// A storage in host memory.
 inline c10::Storage host_storage(std::size_t bytes) {
   return {c10::Storage::use_byte_size_t(), static_cast<std::int64_t>(bytes), c10::GetCPUAllocator(),
           false};
 }
 
-/// The bytes of its storage from a tensor's first element to the end of its last.
+/// The range of bytes in its storage from a tensor's first element to the end of its last.
 inline std::pair<std::size_t, std::size_t> bytes_of(const at::Tensor& tensor) {
   const auto begin = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
   return {begin, begin + span_of(tensor)};
 }
 
-/// Throws for a tensor whose storage has been made smaller than its elements need.
+/// Throws if a tensor's storage has been made too small for its elements.
 inline void check_storage(const at::Tensor& tensor) {
   const std::size_t needed = bytes_of(tensor).second;
   const std::size_t bytes = tensor.storage().nbytes();
@@ -44,10 +45,11 @@ inline void check_storage(const at::Tensor& tensor) {
               " needs ", needed, " bytes of its storage, which has ", bytes);
 }
 
-/// Where a tensor's elements are: runs of bytes without gaps, all of one length.
+/// The positions of a tensor's elements: runs of bytes without gaps, all of one length.
 class ElementRuns {
  public:
-  explicit ElementRuns(const at::Tensor& tensor) : length_(static_cast<std::int64_t>(tensor.itemsize())) {
+  explicit ElementRuns(const at::Tensor& tensor)
+      : length_(static_cast<std::int64_t>(tensor.itemsize())) {
     if (tensor.numel() == 0) {
       count_ = 0;
       return;
@@ -66,13 +68,14 @@ class ElementRuns {
     for (const auto& [stride, size] : outer_) count_ *= size;
   }
 
-  /// Whether a copy of each is at most about as dear as one of the tensor with its gaps.
+  /// Whether copying the runs one by one costs at most about as much as copying the tensor with its
+  /// gaps.
   bool few() const { return count_ <= 256 || length_ >= 1 << 16; }
 
-  /// The bytes of all elements, each counted once.
+  /// The number of bytes of all elements, each counted once.
   std::size_t bytes() const { return static_cast<std::size_t>(length_ * count_); }
 
-  /// Calls `visit(begin, end)` for each, in bytes from the tensor's first element.
+  /// Calls `visit(begin, end)` for each run, in bytes from the tensor's first element.
   template <class Visit>
   void each(Visit&& visit) const {
     c10::SmallVector<std::int64_t, 6> index(outer_.size(), 0);
@@ -94,11 +97,11 @@ class ElementRuns {
   c10::SmallVector<std::pair<std::int64_t, std::int64_t>, 6> outer_;  ///< stride in bytes, size
 };
 
-/// Writes the elements of a strided tensor of the host to memory of the device, at `first` and on
-/// the same strides. What lies between them is others' and stays as it is: where there are more
-/// runs than can be copied one by one, the gaps are read and written back while no copy is under
-/// way or begins; only kernels that another thread begins meanwhile are not seen. Done when it
-/// returns; returns the bytes copied.
+/// Writes the elements of a strided host tensor to device memory, from `first` on and with the same
+/// strides. The gaps between them belong to others and keep their contents. If there are too many
+/// runs to copy one by one, the gaps are read and written back while no copy is running or starts;
+/// only the writes of kernels that another thread starts meanwhile are lost. The copy has completed
+/// when this returns; returns the bytes copied.
 template <class Runtime>
 std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tensor& host) {
   auto* const there = static_cast<char*>(first);
@@ -134,7 +137,7 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
       throw;
     }
   };
-  Devices<Runtime>::synchronize(device);  // also before the lock, which is held for a shorter time
+  Devices<Runtime>::synchronize(device);  // also here, to hold the lock for less time
   const std::lock_guard<FairSharedMutex> lock(writes_to(device));
   Devices<Runtime>::synchronize(device);
   copy(whole, first, CopyKind::kDeviceToHost);

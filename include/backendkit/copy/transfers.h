@@ -20,17 +20,17 @@
 
 namespace backendkit {
 
-/// A thread that begins a copy to memory of a device shares it; a thread that writes back what
-/// others may write has it alone, see element_runs.h. Threads get it in turn: while many copy, the one
-/// that writes back would wait for ever otherwise.
+/// Threads that start a copy to a device's memory share this lock; a thread that writes back the
+/// gaps between elements holds it exclusively, see element_runs.h. Threads get it in turn:
+/// otherwise the exclusive one would wait for ever while many threads copy.
 inline FairSharedMutex& writes_to(c10::DeviceIndex device) {
   constexpr std::size_t kDevices = std::numeric_limits<c10::DeviceIndex>::max() + 1;
   static auto* const all = new std::array<FairSharedMutex, kDevices>;
   return (*all)[static_cast<std::size_t>(device)];
 }
 
-/// Waits for this thread's current stream of a device, in a handler of what the driver threw after
-/// it may have begun with work on some memory. Where that fails too, the memory stays.
+/// Waits for this thread's current stream of a device, in a handler of a driver's exception: the
+/// driver may already have started to work on these storages. If the wait fails too, they are kept.
 template <class Runtime>
 void settle(c10::DeviceIndex device, std::initializer_list<c10::Storage> storages) noexcept {
   try {
@@ -40,9 +40,9 @@ void settle(c10::DeviceIndex device, std::initializer_list<c10::Storage> storage
   }
 }
 
-/// Copies of bytes on the current streams of devices. Those that the host takes part in are waited
-/// for at the latest when this object goes, whose memory is there as long. Where a wait fails, it
-/// stays in flight.
+/// Copies of bytes on the current streams of devices. At the latest, the destructor waits for those
+/// from or to the host, and host memory is kept until then. If a wait fails, the memory stays in
+/// flight.
 template <class Runtime>
 class Transfers {
  public:
@@ -50,8 +50,8 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// Waits where `finish` was not called, since an error is under way. One of the driver's on top
-  /// of that is told, but not thrown.
+  /// Waits if `finish` was not called because of an exception. A driver error at this point becomes
+  /// a warning.
   ~Transfers() {
     try {
       finish();
@@ -60,8 +60,8 @@ class Transfers {
     }
   }
 
-  /// Begins a copy within a device, or between it and the host. `host` is the memory of the host
-  /// to wait for; null where that stays as it is until the device has done it.
+  /// Starts a copy within a device, or between it and the host. `host` is the host memory to wait
+  /// for; null if the caller keeps it unchanged until the device has completed the copy.
   void begin(void* dst, const void* src, std::size_t bytes, CopyKind kind, c10::DeviceIndex device,
              [[maybe_unused]] const c10::Storage* host) {
     if (bytes == 0) return;
@@ -76,9 +76,9 @@ class Transfers {
     Driver<Runtime>::copy(dst, src, bytes, kind, stream, device);
   }
 
-  /// Begins a copy between two devices, one of which reaches the other's memory, on the current
-  /// stream of `from`: after what the current streams of both have to do now, and before what they
-  /// get later. The storages are those that the bytes lie in.
+  /// Starts a copy between two devices, one of which can access the other's memory, on the current
+  /// stream of `from`: after the work that both current streams have now, and before the work that
+  /// they get later. The storages are those that contain the bytes.
   static void begin_peer(void* dst, const c10::Storage& dst_storage, const void* src,
                          const c10::Storage& src_storage,
                          std::size_t bytes) requires HasPeers<Runtime> {
@@ -98,7 +98,7 @@ class Transfers {
     }
   }
 
-  /// Waits for the copies that the host takes part in.
+  /// Waits for the copies from and to the host.
   void finish() {
     while (!waited_for_.empty()) {
       const auto [device, stream] = waited_for_.pop_back_val();
@@ -114,7 +114,7 @@ class Transfers {
   }
 
  private:
-  /// Lets the current stream of a device wait for that of another one.
+  /// Makes the current stream of a device wait for that of another one.
   static void let_wait(c10::DeviceIndex device, c10::DeviceIndex other) {
     if constexpr (HasEvents<Runtime>) {
       void* event = nullptr;
@@ -139,7 +139,7 @@ class Transfers {
   }
 
   c10::SmallVector<std::pair<c10::DeviceIndex, c10::StreamId>, 2> waited_for_;
-  InFlight::Storages hosts_;  ///< of all that is waited for
+  InFlight::Storages hosts_;  ///< the host memory of all of these copies
 };
 
 }  // namespace backendkit

@@ -10,14 +10,14 @@
 
 namespace backendkit {
 
-/// A group of functions that a Runtime may have.
+/// A group of optional functions of a Runtime.
 struct Capability {
-  const char* name;       ///< as `torch.foo.capabilities()` has it
+  const char* name;       ///< its name in `torch.foo.capabilities()`
   bool there;             ///< whether the Runtime implements the group
-  const char* functions;  ///< what unlocks it
+  const char* functions;  ///< the functions that enable it
 };
 
-/// The groups of functions that a Runtime may have, in the order of runtime.h. Asks no device.
+/// The groups of optional functions, in the order of runtime.h. Does not call the driver.
 template <class Runtime>
 std::vector<Capability> capabilities() {
   return {
@@ -35,7 +35,7 @@ std::vector<Capability> capabilities() {
   };
 }
 
-/// The same as columns of what an operator can return: names, 0 or 1, functions.
+/// The same as columns of types that an operator can return: names, 0 or 1, functions.
 template <class Runtime>
 std::tuple<std::vector<std::string>, std::vector<std::int64_t>, std::vector<std::string>>
 capability_table() {

@@ -20,47 +20,47 @@
 
 namespace backendkit {
 
-/// Raises NotImplementedError for a feature whose function a Runtime may have and this one lacks.
+/// Raises NotImplementedError for a feature whose optional function this Runtime lacks.
 [[noreturn]] inline void missing(const char* feature, const char* function) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, "this backend has no ", feature,
                               ": its Runtime does not implement `", function, "`");
   std::abort();
 }
 
-/// The devices of a Runtime, as PyTorch counts them, with PyTorch's errors for an index out of
-/// range. Nothing here touches the driver before a device is used.
+/// A Runtime's devices as PyTorch counts them, with PyTorch's errors for an index out of range.
+/// Calls only `device_count` before a device is used.
 template <class Runtime>
 class Devices {
  public:
-  /// How many devices there are, as the Runtime tells; 0 when the driver is missing, and where it
-  /// fails to count them: `failure` says how. It is asked once in a process, by who needs it first,
-  /// and a child by fork has its parent's answer. PyTorch can count 127; a warning tells of others.
+  /// The number of devices that the Runtime reports; 0 if the driver is missing or fails to count
+  /// them, and then `failure` says why. Asks the Runtime once per process, on the first call; a
+  /// forked child keeps its parent's answer. PyTorch supports 127 devices; if there are more, a
+  /// warning says so.
   static c10::DeviceIndex count() noexcept {
     const int known = count_.load(std::memory_order_acquire);
     return static_cast<c10::DeviceIndex>(known >= 0 ? known : ask());
   }
 
-  /// Why the Runtime could not count its devices; empty where it could.
+  /// Why the Runtime could not count its devices; empty if it could.
   static std::string failure() {
     return count() == 0 && failure_ != nullptr ? *failure_ : std::string();
   }
 
-  /// `count`, but 0 when autograd's engine asks in a process that has not used the device.
+  /// Like `count`, but 0 if autograd's engine asks in a process that has not used the device.
   static c10::DeviceIndex visible_count() noexcept {
     return threads_.hidden != nullptr && threads_.hidden(used_) ? c10::DeviceIndex{0} : count();
   }
 
-  /// Who gives autograd's engine threads for the devices; see autograd_threads.h.
+  /// The functions that give autograd's engine threads for the devices; see autograd_threads.h.
   struct Threads {
-    /// Whether the engine, which asks for their number, is not to know of the devices.
+    /// Whether the caller is the engine and should not see the devices.
     bool (*hidden)(const std::atomic<bool>& used) noexcept = nullptr;
-    /// Called at the first use, with the number of devices.
+    /// Called at the first use of a device, with the number of devices.
     void (*start)(c10::DeviceIndex devices) = nullptr;
   };
   static void set_threads(const Threads& threads) { threads_ = threads; }
 
-  /// Returns a device's index when there is such a device; throws otherwise. It never becomes
-  /// another device.
+  /// Returns the index of a device that exists, unchanged; throws otherwise.
   static int checked(c10::DeviceIndex index) {
     const c10::DeviceIndex known = count();
     const auto name = [] { return c10::DeviceTypeName(kDeviceType, true); };
@@ -88,8 +88,8 @@ class Devices {
     Driver<Runtime>::set_device(device);
   }
 
-  /// Makes a device current and returns the one that was. Every guard of a device calls it, that
-  /// before a kernel as well, which may touch the driver without a call of `use`.
+  /// Makes a device current and returns the previous one. Every device guard calls this, also the
+  /// one before a kernel, which may then call the driver without calling `use`.
   static c10::DeviceIndex exchange(c10::DeviceIndex index) {
     check_not_forked();
     const c10::DeviceIndex before = current();
@@ -98,14 +98,14 @@ class Devices {
     return before;
   }
 
-  /// The index of a device that may have none, which means the current one.
+  /// The index of a device; without one, the current device's.
   static c10::DeviceIndex resolve(c10::Device device) {
     const c10::DeviceIndex index = device.has_index() ? device.index() : current();
     return static_cast<c10::DeviceIndex>(checked(index));
   }
 
-  /// Waits for a device's work. Does nothing before a device is used, for PyTorch's generic code
-  /// waits for the accelerator in programs that use only the CPU.
+  /// Waits for a device's work. Does nothing before a device is used, because PyTorch's generic
+  /// code waits for the accelerator in programs that use only the CPU.
   static void synchronize(c10::DeviceIndex index) {
     const int device = checked(index);
     if (!used()) return;
@@ -113,13 +113,13 @@ class Devices {
     Driver<Runtime>::synchronize(device);
   }
 
-  /// Has a function called by `exchange`, in the thread that has it make a device current, also
-  /// where it is that already; not when the end of a guard takes it back. It is for a profiler, of
-  /// which there is one.
+  /// Sets a function for `exchange` to call in the thread that makes a device current, even if it
+  /// is already current, but not when the end of a guard restores it. There is one such function; a
+  /// profiler uses it.
   using Visitor = void (*)(c10::DeviceIndex);
   static void on_exchange(Visitor visit) { visitor_ = visit; }
 
-  /// Notes that the driver is in use from now on. Throws in a child of a process that used it: a
+  /// Marks the driver as in use. Throws in a forked child of a process that has used it, because a
   /// driver does not survive a fork.
   static void use() {
     if (!ready_.load(std::memory_order_acquire)) {
@@ -140,12 +140,13 @@ class Devices {
     return used_;
   }
 
-  /// Whether this process is a child, by fork, of one that used the device.
+  /// Whether this process is a forked child of one that used the device.
   static bool forked() {
     return forked_;
   }
 
-  /// Throws in such a child. Asked before a lock is taken: a thread of the parent may have held it.
+  /// Throws in such a child. Call it before locking a mutex, which a thread of the parent may have
+  /// held.
   static void check_not_forked() {
     TORCH_CHECK(!forked_, "Cannot re-initialize ", c10::DeviceTypeName(kDeviceType, true),
                 " in forked subprocess. To use ", c10::DeviceTypeName(kDeviceType, true),
@@ -158,11 +159,11 @@ class Devices {
   }
 
  private:
-  static constexpr int kUnknown = -1;  ///< nobody has asked
-  static constexpr int kAsking = -2;   ///< a thread asks now
+  static constexpr int kUnknown = -1;  ///< not counted yet
+  static constexpr int kAsking = -2;   ///< a thread is counting
 
-  /// Asks the Runtime, or waits for the thread that does. That thread is not there in a child that
-  /// is forked meanwhile, which asks itself.
+  /// Asks the Runtime, or waits for the thread that is asking. A child forked meanwhile does not
+  /// have that thread, so it asks for itself.
   static int ask() noexcept {
 #ifndef _WIN32
     static const int registered = pthread_atfork(nullptr, nullptr, [] {
@@ -198,11 +199,11 @@ class Devices {
   }
 
   inline static std::atomic<int> count_{kUnknown};
-  inline static const std::string* failure_ = nullptr;  ///< written before the count of 0
+  inline static const std::string* failure_ = nullptr;  ///< written before `count_` becomes 0
   inline static std::atomic<Visitor> visitor_{nullptr};
-  inline static Threads threads_;  // set when the library is opened
+  inline static Threads threads_;  // set when the library is loaded
   inline static std::atomic<bool> used_{false};
-  inline static std::atomic<bool> ready_{false};  // and autograd has its threads
+  inline static std::atomic<bool> ready_{false};  // used, and autograd has its threads
   inline static std::atomic<bool> forked_{false};
 };
 

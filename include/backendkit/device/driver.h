@@ -19,24 +19,23 @@
 
 namespace backendkit {
 
-/// A Runtime as the rest of BackendKit calls it: the same functions by the same names, and nothing
-/// else calls a Runtime's. Whatever one of them throws becomes an error of PyTorch's that names the
-/// function and the device, and so does a result that cannot be right; those that must not throw
-/// warn. Where a function takes an index of a device that its Runtime's does not, it is that of the
-/// device in question, for the error.
+/// The only class that calls a Runtime. It has the Runtime's functions, with the same names. If a
+/// function throws or returns an invalid result, that becomes a PyTorch error that names the
+/// function and the device; functions that must not throw warn instead. Some functions here take a
+/// device index that the Runtime's do not: it is the device to name in the error.
 template <class Runtime>
 class Driver {
  public:
   static_assert(check_runtime<Runtime>());
 
-  /// Not negative.
+  /// Never negative.
   static int device_count() {
     const int count = call("device_count", kNone, [] { return Runtime::device_count(); });
     if (count < 0) returned("device_count", kNone, std::to_string(count));
     return count;
   }
 
-  /// The index of one of `count` devices.
+  /// Always an index of one of `count` devices.
   static int current_device(int count) {
     const int device = call("current_device", kNone, [] { return Runtime::current_device(); });
     if (device < 0 || device >= count) [[unlikely]] {
@@ -51,8 +50,9 @@ class Driver {
     call("set_device", device, [&] { Runtime::set_device(device); });
   }
 
-  /// Null where the Runtime returns that, and where it throws std::bad_alloc or PyTorch's
-  /// OutOfMemoryError. Throws for memory that was given before, or is not aligned for any number.
+  /// Null if the Runtime returns null or throws std::bad_alloc or PyTorch's OutOfMemoryError.
+  /// Throws if the memory overlaps memory that is already allocated, or is not aligned for any type
+  /// of number.
   static void* allocate(std::size_t bytes, int device) {
     return given("allocate", bytes, device, [&] { return Runtime::allocate(bytes, device); });
   }
@@ -122,7 +122,7 @@ class Driver {
     call("synchronize_event", device, [&] { Runtime::synchronize_event(event, device); });
   }
 
-  /// A finite number.
+  /// Always a finite number.
   static double elapsed_ms(EventHandle start, EventHandle end,
                            int device) requires HasElapsedMs<Runtime> {
     const double time =
@@ -131,7 +131,8 @@ class Driver {
     return time;
   }
 
-  /// No more is free than there is, in bytes that Python's callers get as 64 bits with a sign.
+  /// Never more free bytes than total bytes; both fit into 64 bits with a sign, as Python's callers
+  /// get them.
   static MemoryInfo memory_info(int device) requires HasMemoryInfo<Runtime> {
     const MemoryInfo info =
         call("memory_info", device, [&] { return Runtime::memory_info(device); });
@@ -142,7 +143,7 @@ class Driver {
     return info;
   }
 
-  /// As `allocate`.
+  /// Like `allocate`.
   static void* allocate_host(std::size_t bytes) requires HasPinnedMemory<Runtime> {
     return given("allocate_host", bytes, kNone, [&] { return Runtime::allocate_host(bytes); });
   }
@@ -168,7 +169,7 @@ class Driver {
          [&] { Runtime::copy_peer(dst, dst_device, src, src_device, bytes, stream); });
   }
 
-  /// The name in UTF-8, and no negative numbers.
+  /// The name is UTF-8, and no number is negative.
   static DeviceProperties properties(int device) requires HasProperties<Runtime> {
     DeviceProperties all = call("properties", device, [&] { return Runtime::properties(device); });
     all.name = as_utf8(all.name);
@@ -182,7 +183,7 @@ class Driver {
     return all;
   }
 
-  /// Names in UTF-8.
+  /// All names are UTF-8.
   static void save_metadata(const at::Tensor& tensor, TensorMetadata& metadata,
                             int device) requires HasMetadata<Runtime> {
     call("save_metadata", device, [&] { Runtime::save_metadata(tensor, metadata); });
@@ -199,7 +200,7 @@ class Driver {
   }
 
  private:
-  static constexpr int kNone = -1;  ///< for functions that are not one device's
+  static constexpr int kNone = -1;  ///< for functions that do not belong to one device
   static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
   static DriverCall name_of(const char* function, int device) {
@@ -215,7 +216,7 @@ class Driver {
     }
   }
 
-  /// A call of a function that must not throw.
+  /// Calls a function that must not throw.
   template <class Call>
   static void call_only(const char* function, int device, const char* consequence,
                         const Call& call) noexcept {

@@ -19,15 +19,15 @@ namespace backendkit {
 
 constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
 
-/// One call of a function of a Runtime, as errors name it.
+/// A call to a function of a Runtime, as errors describe it.
 struct DriverCall {
   const char* runtime;   ///< the C++ type, such as "foo::Runtime"
   const char* function;  ///< such as "create_event"
-  int device;            ///< the index; negative where the function is not one of a device
+  int device;            ///< the index; negative if the function does not belong to one device
 
   std::string name() const { return std::string(runtime) + "::" + function; }
 
-  /// A word and PyTorch's name of the device, such as " on foo:0"; nothing where there is none.
+  /// A word and PyTorch's name of the device, such as " on foo:0"; empty if there is no device.
   std::string where(const char* word) const {
     if (device < 0) return "";
     return std::string(" ") + word + " " + c10::DeviceTypeName(kDeviceType, true) + ":" +
@@ -35,7 +35,7 @@ struct DriverCall {
   }
 };
 
-/// In a handler: the C++ type of what was thrown.
+/// In a handler: the C++ type of the exception.
 inline std::string thrown_type() {
 #if __has_include(<cxxabi.h>)
   if (const std::type_info* const type = abi::__cxa_current_exception_type()) {
@@ -45,7 +45,8 @@ inline std::string thrown_type() {
   return "something";
 }
 
-/// In a handler: what was thrown, in words. A thread that is being cancelled goes on with that.
+/// In a handler: the exception as text. In a thread that is being cancelled, the cancellation
+/// continues.
 inline std::string thrown_text() {
   const auto or_type = [](const char* text) {
     return text != nullptr && *text != '\0' ? std::string(text)
@@ -72,9 +73,9 @@ inline std::string thrown_text() {
   }
 }
 
-/// In a handler of what a Runtime's function threw: throws an error of PyTorch's that names the
-/// function and the device. One that is PyTorch's already keeps its type, such as
-/// c10::OutOfMemoryError; anything else becomes a RuntimeError.
+/// In a handler of an exception from a Runtime's function: throws a PyTorch error that names the
+/// function and the device. An exception that is already PyTorch's, such as c10::OutOfMemoryError,
+/// keeps its type; any other becomes a RuntimeError.
 [[noreturn]] C10_NOINLINE inline void raise_thrown(const DriverCall& call) {
   const std::string failed = call.name() + " failed" + call.where("on");
   try {
@@ -92,7 +93,7 @@ inline std::string thrown_text() {
   std::abort();
 }
 
-/// Throws since a Runtime's function returned what it must not.
+/// Throws because a Runtime's function returned an invalid result.
 [[noreturn]] C10_NOINLINE inline void raise_returned(const DriverCall& call,
                                                      const std::string& returned) {
   TORCH_CHECK(false, call.name(), " returned ", returned, call.where("for"));
@@ -105,12 +106,12 @@ void warn_only(const Parts&... parts) noexcept {
   try {
     TORCH_WARN(parts...);
   } catch (...) {
-    return;  // a handler of warnings threw; there is nobody to tell
+    return;  // a handler of warnings threw; the error cannot be reported
   }
 }
 
-/// In a handler of what a Runtime's function threw where nothing may be thrown: a warning that
-/// names the function, and what follows from it.
+/// In a handler of an exception from a Runtime's function, where nothing may be thrown: warns, and
+/// names the function and the consequence.
 C10_NOINLINE inline void warn_of_thrown(const DriverCall& call, const char* consequence) noexcept {
   try {
     warn_only(call.name(), " failed", call.where("on"), ": ", as_utf8(thrown_text()), "; ",

@@ -9,7 +9,7 @@
 
 namespace backendkit {
 
-/// A new event of the driver behind the work that a stream has now, to be destroyed by the caller.
+/// A new driver event, recorded after all work queued on a stream so far. The caller destroys it.
 template <class Runtime>
 EventHandle recorded_event(c10::DeviceIndex device, c10::StreamId id,
                            bool timing) requires HasEvents<Runtime> {
@@ -24,14 +24,14 @@ EventHandle recorded_event(c10::DeviceIndex device, c10::StreamId id,
   return event;
 }
 
-/// What is behind the `void*` of PyTorch's events: null until an event is recorded first. Where the
-/// Runtime has no streams either, it stays null, since what an event would wait for is done when it
-/// is recorded.
+/// What the `void*` of PyTorch's events points to. It is null until an event is first recorded. If
+/// the Runtime has neither events nor streams, it stays null, because all work has completed when
+/// an event is recorded.
 template <class Runtime>
 class Events {
  public:
-  /// Records an event on a stream. The first time makes it, for the stream's device and, if
-  /// `timing`, to be asked for its time.
+  /// Records an event on a stream. The first call creates it, for the stream's device and, if
+  /// `timing`, with timing.
   static void record(void** event, c10::DeviceIndex device, [[maybe_unused]] c10::StreamId id,
                      [[maybe_unused]] bool timing) {
     if constexpr (HasEvents<Runtime>) {
@@ -53,7 +53,7 @@ class Events {
     }
   }
 
-  /// Lets the work that a stream, of any device, gets from now on wait for an event.
+  /// Makes work queued from now on on a stream, of any device, wait for an event.
   static void block([[maybe_unused]] void* event, [[maybe_unused]] c10::DeviceIndex device,
                     [[maybe_unused]] c10::StreamId id) {
     if constexpr (HasEvents<Runtime>) {
@@ -82,7 +82,7 @@ class Events {
     }
   }
 
-  /// In a forked child the driver's event stays: its driver is not there.
+  /// A forked child keeps the driver's event, because it cannot use the driver.
   static void destroy([[maybe_unused]] void* event) noexcept {
     if constexpr (HasEvents<Runtime>) {
       if (event == nullptr) return;
@@ -94,7 +94,7 @@ class Events {
   }
 
   /// Milliseconds from one event to another. Older releases of PyTorch check less than newer ones,
-  /// so that what the driver may ask for is checked here.
+  /// so this checks everything that the driver relies on.
   static double elapsed_ms([[maybe_unused]] void* start, [[maybe_unused]] void* end) {
     if constexpr (HasElapsedMs<Runtime>) {
       TORCH_CHECK_VALUE(start != nullptr && end != nullptr,

@@ -11,13 +11,13 @@
 
 namespace backendkit {
 
-/// The memory that a driver has given and not got back, of all devices and of the host. It finds a
-/// driver that gives the same memory twice, before two tensors have it. Thread-safe; asked for
-/// segments only, not for tensors.
+/// The memory that a driver has allocated and BackendKit has not freed, on all devices and on the
+/// host. Detects a driver that returns the same memory twice, before two tensors use it.
+/// Thread-safe; called only for segments, not for tensors.
 class GivenMemory {
  public:
-  /// Notes `bytes` at an address of a device's, or of the host's where `device` is negative. False,
-  /// and nothing is noted, where some of them have been given or the last is no address.
+  /// Adds `bytes` at an address on a device, or on the host if `device` is negative. Returns false
+  /// and adds nothing if they overlap memory that was added, or extend past the last address.
   bool add(int device, const void* address, std::size_t bytes) {
     const Place begin{device, reinterpret_cast<std::uintptr_t>(address)};
     if (bytes > std::numeric_limits<std::uintptr_t>::max() - begin.second) return false;

@@ -11,13 +11,13 @@
 
 namespace backendkit {
 
-/// The properties of a device that there is. The Runtime is asked once for each in a process; what
-/// it throws is no answer, so that it is asked again. The reference stays valid.
+/// The properties of an existing device. Calls the Runtime once per device in a process; if it
+/// throws, the next call asks again. The reference stays valid.
 template <class Runtime>
 const DeviceProperties& properties_of(int device) {
   constexpr std::size_t kDevices = std::numeric_limits<c10::DeviceIndex>::max() + 1;
   static std::array<std::atomic<const DeviceProperties*>, kDevices> all{};
-  Devices<Runtime>::use();  // throws in a forked child, where the lock may be another thread's
+  Devices<Runtime>::use();  // throws in a forked child, where another thread may have held the lock
   std::atomic<const DeviceProperties*>& place = all[static_cast<std::size_t>(device)];
   if (const DeviceProperties* const known = place.load(std::memory_order_acquire)) return *known;
   static std::mutex mutex;

@@ -23,9 +23,9 @@
 
 namespace backendkit {
 
-/// Fused attention on tensors of the CPU, for which PyTorch has none that a backend can fall back
-/// to. Computed in float32 at least; the dropout mask is made twice from one state of the
-/// device's generator.
+/// Fused attention on CPU tensors, for which PyTorch has no operator that a backend can fall back
+/// to. Computes in float32 or wider; forward and backward derive the same dropout mask from one
+/// state of the device's generator.
 template <class Runtime>
 class Attention {
  public:
@@ -100,7 +100,7 @@ class Attention {
           is_causal(causal),
           scale(factor.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))))) {}
 
-    /// What the softmax is taken of; minus infinity where a query does not see a key.
+    /// The input of the softmax; minus infinity where a query does not attend to a key.
     at::Tensor scores() const {
       at::Tensor scores = at::matmul(query, key.transpose(-2, -1)).mul_(scale);
       if (bias.defined()) {
@@ -115,7 +115,7 @@ class Attention {
       return scores;
     }
 
-    /// A query that sees no key has weights of zero.
+    /// A query that attends to no key has weights of zero.
     at::Tensor weights(const at::Tensor& scores) const { return at::_safe_softmax(scores, -1); }
 
     at::Tensor query, key, value, bias;
@@ -123,8 +123,8 @@ class Attention {
     double scale;
   };
 
-  /// The result with the strides that the CPU's own fused attention gives it: those of the query,
-  /// where it has as many heads and elements as the result.
+  /// The result, with the strides that the CPU's own fused attention returns: those of the query,
+  /// if it has as many heads and elements as the result.
   static at::Tensor in_layout_of(const at::Tensor& query, const at::Tensor& result) {
     if (result.sizes() == query.sizes()) return at::empty_like(query).copy_(result);
     return result.to(query.scalar_type());
@@ -136,13 +136,13 @@ class Attention {
     return tensor.itemsize() < 4 ? tensor.to(at::kFloat) : tensor;
   }
 
-  /// Keys or values, once for each head of the query: several of these may share one.
+  /// Repeats keys or values for each head of the query: several of these may share one.
   static at::Tensor grouped(const at::Tensor& tensor, const at::Tensor& query) {
     if (tensor.dim() < 3 || tensor.size(-3) == query.size(-3)) return tensor;
     return tensor.repeat_interleave(query.size(-3) / tensor.size(-3), -3);
   }
 
-  /// The gradient of what `grouped` was given.
+  /// The gradient of the input of `grouped`.
   static at::Tensor ungrouped(const at::Tensor& grad, const at::Tensor& tensor) {
     at::Tensor sum = grad;
     if (tensor.dim() >= 3 && tensor.size(-3) != grad.size(-3)) {
@@ -155,7 +155,7 @@ class Attention {
     return at::full({}, static_cast<std::int64_t>(value), at::TensorOptions().dtype(at::kLong));
   }
 
-  /// Zeros some elements and scales the others, the same ones for the same state and shape.
+  /// Zeroes some elements and scales the others; the same state and shape select the same elements.
   static at::Tensor dropped(const at::Tensor& tensor, PhiloxState state, double probability) {
     if (probability <= 0) return tensor;
     if (probability >= 1) return tensor.mul(0);
@@ -165,9 +165,9 @@ class Attention {
   }
 };
 
-/// Which of its ways PyTorch's attention takes on the device: the vendor's fused kernel where there
-/// is one and the user allows it; small operators where the vendor has kernels for them; else that
-/// of the CPU, which computes it. Takes what aten::_fused_sdp_choice does.
+/// The implementation of attention that PyTorch uses on the device: the vendor's fused kernel if
+/// there is one and the user allows it; basic operators if the vendor has kernels for them;
+/// otherwise the CPU's fused implementation. Takes the arguments of aten::_fused_sdp_choice.
 template <class Function>
 struct AttentionChoice;
 
@@ -184,7 +184,7 @@ struct AttentionChoice<std::int64_t (*)(Arguments...)> {
   }
 };
 
-/// Makes `AttentionChoice` what PyTorch asks, in both of its ways.
+/// Registers `AttentionChoice` in both places where PyTorch asks for it.
 inline void register_attention_choice(torch::Library& aten) {
   at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(
       &AttentionChoice<at::native::fused_sdp_choice_fn>::choose);

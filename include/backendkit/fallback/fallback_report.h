@@ -17,7 +17,7 @@
 
 namespace backendkit {
 
-/// What falling back to the CPU has cost for one operator since the last reset.
+/// The cost of falling back to the CPU for one operator since the last reset.
 struct FallbackCount {
   std::atomic<std::int64_t> calls{0};
   std::atomic<std::int64_t> nanoseconds{0};
@@ -25,7 +25,7 @@ struct FallbackCount {
   std::atomic<bool> warned{false};
 };
 
-/// The counts of all operators. Thread-safe; a count lives as long as the process.
+/// The counts of all operators. Thread-safe; counts live until the process ends.
 class FallbackCounts {
  public:
   static FallbackCount& of(const c10::OperatorName& op) {
@@ -35,7 +35,8 @@ class FallbackCounts {
     return *count;
   }
 
-  /// Names, calls, nanoseconds and bytes copied of the operators that fell back, in no order.
+  /// Names, calls, nanoseconds and bytes copied of the operators that fell back, in no particular
+  /// order.
   using Table = std::tuple<std::vector<std::string>, std::vector<std::int64_t>,
                            std::vector<std::int64_t>, std::vector<std::int64_t>>;
 
@@ -72,10 +73,10 @@ class FallbackCounts {
   std::unordered_map<c10::OperatorName, std::unique_ptr<FallbackCount>> counts_;
 };
 
-/// What the environment variable BACKENDKIT_FALLBACK asks of the fallback to the CPU.
+/// What the environment variable BACKENDKIT_FALLBACK makes the CPU fallback do.
 enum class FallbackMode { kQuiet, kWarn, kError };
 
-/// Reads BACKENDKIT_FALLBACK, once in a process. Warns of a value that means nothing.
+/// Reads BACKENDKIT_FALLBACK once per process. Warns about an unknown value.
 inline FallbackMode fallback_mode() {
   static const FallbackMode mode = [] {
     const char* text = std::getenv("BACKENDKIT_FALLBACK");

@@ -28,7 +28,8 @@ class Intervals {
 
   bool empty() const { return all_.empty(); }
 
-  /// Calls `visit(begin, end)` for their union, in order; what overlaps or touches is one.
+  /// Calls `visit(begin, end)` for each range of their union, in order; ranges that overlap or
+  /// touch are merged.
   template <class Visit>
   void each(Visit&& visit) {
     std::sort(all_.begin(), all_.end());
@@ -43,10 +44,10 @@ class Intervals {
   c10::SmallVector<std::pair<std::size_t, std::size_t>, 4> all_;
 };
 
-/// The memory of one operator that the CPU computes for the device: for each storage on one side,
-/// one on the other. Where the host can reach the device's memory both are the same bytes; else the
-/// bytes that tensors span are copied, each once, so that tensors which share memory on one side
-/// share it on the other.
+/// The memory of one operator that the CPU computes for the device: each storage on one side has a
+/// counterpart on the other. If the host can access the device's memory, both are the same bytes.
+/// Otherwise the bytes that tensors span are copied, each once, so that tensors that share memory
+/// on one side share it on the other.
 template <class Runtime>
 class HostMemory {
  public:
@@ -60,11 +61,11 @@ class HostMemory {
 
   explicit HostMemory(c10::Device device) : device_(device) {}
 
-  /// Notes a strided tensor of the device that the operator is given. The storage of one that is
-  /// not read may be too small for it: the operator may be about to let it grow.
+  /// Adds a strided device tensor that the operator receives. If it is not read, its storage may be
+  /// too small, because the operator may be about to resize it.
   void note(const at::Tensor& tensor, Use use) {
     if (use.read) check_storage(tensor);
-    if (use.written) tensor.storage().mutable_data();  // one that is copied on write is so now
+    if (use.written) tensor.storage().mutable_data();  // memory shared until written is copied now
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto [begin, end] = bytes_of(tensor);
     pair.begin = std::min(pair.begin, begin / kAlignment * kAlignment);
@@ -73,7 +74,7 @@ class HostMemory {
     pair.written |= use.written;
   }
 
-  /// Makes the host's side of the storages noted.
+  /// Creates the host's side of the added storages.
   void bring() {
     if constexpr (kShared) Streams<Runtime>::synchronize_current(device_.index());
     Transfers<Runtime> transfers;
@@ -100,15 +101,15 @@ class HostMemory {
     transfers.finish();
   }
 
-  /// A tensor noted, on the host: the same sizes, strides, bits and neighbours.
+  /// An added tensor on the host, with the same sizes, strides, bits and neighbours in memory.
   at::Tensor host(const at::Tensor& tensor) {
     const Pair& pair = pair_of(&Pair::device, tensor.storage());
     return like(tensor, pair.host, c10::DispatchKey::CPU,
                 tensor.storage_offset() - elements(pair.begin, tensor));
   }
 
-  /// Gives the device what the operator did to a tensor noted: its bytes, and its sizes, strides
-  /// and bits where it has others now; all of it when `send` is called.
+  /// Prepares to copy what the operator did to an added tensor to the device: its bytes and, if
+  /// they have changed, its sizes, strides and bits. `send` makes the copies.
   void take_back(const at::Tensor& tensor, const at::Tensor& host) {
     Pair& pair = pair_of(&Pair::device, tensor.storage());
     const auto offset = host.storage_offset() + elements(pair.begin, host);
@@ -120,8 +121,8 @@ class HostMemory {
     }
   }
 
-  /// Notes a strided result on the host. Its bytes go to the device with `send`, those of a storage
-  /// that the device has already as well.
+  /// Adds a strided result on the host. `send` copies its bytes to the device, also if they are in
+  /// a storage that already exists there.
   void note_result(const at::Tensor& result) {
     if (Pair* const pair = find(&Pair::host, result.storage()); pair != nullptr && !pair->fresh) {
       if (pair->written) {
@@ -135,14 +136,14 @@ class HostMemory {
     const auto [begin, end] = bytes_of(result);
     pair.fresh = true;
     ++pair.users;
-    // The device has the bytes from `offset` of the host on.
+    // The device's storage starts at byte `begin` of the host's.
     pair.begin = std::min(pair.begin, begin / kAlignment * kAlignment);
     pair.end = std::max(pair.end, end);
     pair.out.add(begin, end);
   }
 
-  /// Makes the device's side: of what was taken back and of the results noted. Where there is no
-  /// memory for it, tensors have the sizes that they had.
+  /// Creates or updates the device's side: what was taken back and the added results. If there is
+  /// not enough memory, tensors keep their previous sizes.
   void send() {
     Transfers<Runtime> transfers;
     for (Pair& pair : pairs_) {
@@ -160,7 +161,7 @@ class HostMemory {
     }
   }
 
-  /// A result noted, on the device: what shares memory on the host shares it there.
+  /// An added result on the device: results that share memory on the host share it there.
   at::Tensor on_device(const at::Tensor& result) {
     const Pair& pair = pair_of(&Pair::host, result.storage());
     const std::int64_t shift = elements(pair.begin, result);
@@ -173,27 +174,27 @@ class HostMemory {
 
  private:
   static constexpr c10::DispatchKey kDispatchKey = c10::DispatchKey::PrivateUse1;
-  static constexpr std::size_t kAlignment = 64;  // of what PyTorch allocates on the CPU
+  static constexpr std::size_t kAlignment = 64;  // of the memory that PyTorch allocates on the CPU
 
   struct Pair {
     c10::Storage device;
     c10::Storage host;
-    /// What the copied side has of the other one.
+    /// The range of bytes of the other side that the copied side holds.
     std::size_t begin = SIZE_MAX;
     std::size_t end = 0;
-    std::size_t needed = 0;  ///< how large the device's storage has to be after the operator
+    std::size_t needed = 0;  ///< the size that the device's storage must have after the operator
     Intervals in;
     Intervals out;
-    std::vector<at::Tensor> scattered;  ///< tensors of the host whose elements go one by one
-    const void* lent = nullptr;         ///< the device's memory where the host got that itself
+    std::vector<at::Tensor> scattered;  ///< host tensors whose elements `write_elements` copies
+    const void* lent = nullptr;         ///< the device's memory, if the host uses it directly
     bool written = false;               ///< the operator writes to it
-    bool fresh = false;                 ///< made by the operator
-    std::size_t users = 0;              ///< results that hold a fresh storage
+    bool fresh = false;                 ///< created by the operator
+    std::size_t users = 0;              ///< results that use a fresh storage
   };
 
   using Side = c10::Storage Pair::*;
 
-  /// A tensor of the device, what the operator made of it on the host, and its storage offset.
+  /// A device tensor, the host tensor that the operator changed, and its new storage offset.
   struct Reshaped {
     at::Tensor tensor;
     at::Tensor host;
@@ -214,8 +215,8 @@ class HostMemory {
     return pairs_.back();
   }
 
-  /// Notes that the elements of a tensor of the host's side go to the device, and not what lies
-  /// between them, which others may write meanwhile.
+  /// Marks the elements of a host tensor to be copied to the device, without the gaps between them,
+  /// which other threads may write meanwhile.
   static void write(Pair& pair, const at::Tensor& host) {
     const std::size_t first = bytes_of(host).first + pair.begin;
     need(pair, host);
@@ -227,7 +228,7 @@ class HostMemory {
     }
   }
 
-  /// Notes that the device's storage has to have room for a tensor of the host's side. One without
+  /// Makes sure that the device's storage will have room for a host tensor. A tensor without
   /// elements needs none, wherever in the storage it begins.
   static void need(Pair& pair, const at::Tensor& host) {
     const auto [begin, end] = bytes_of(host);
@@ -238,7 +239,7 @@ class HostMemory {
     return static_cast<std::int64_t>(bytes / tensor.itemsize());
   }
 
-  /// A tensor over a storage that is otherwise as another one.
+  /// A tensor over `storage`, otherwise like `tensor`.
   static at::Tensor like(const at::Tensor& tensor, const c10::Storage& storage,
                          c10::DispatchKey key, std::int64_t offset) {
     at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
@@ -251,7 +252,7 @@ class HostMemory {
     return made;
   }
 
-  /// The memory of a device's storage as the host's, which keeps the storage alive.
+  /// The memory of a device's storage as host memory; keeps the storage alive.
   static c10::DataPtr shared(const c10::Storage& storage) {
     c10::StorageImpl* const held = c10::Storage(storage).unsafeReleaseStorageImpl();
     const auto release = [](void* context) {
@@ -266,8 +267,8 @@ class HostMemory {
     copied_ += bytes;
   }
 
-  /// The device's block that a storage of the host lies in, which nobody but `holders` holds; the
-  /// storage is empty then. Without memory where there is no such block.
+  /// Takes the device's block that contains a host storage, if nothing but `holders` holds the
+  /// storage, and leaves the storage empty. Returns no memory if there is no such block.
   c10::DataPtr take(const c10::Storage& host, std::size_t holders) {
     if (!kShared || host.use_count() > holders) return {};
     c10::StorageImpl* const storage = host.unsafeGetStorageImpl();
@@ -305,7 +306,7 @@ class HostMemory {
     const bool moved = pair.host.data() != pair.lent;
     if (kShared && !moved) return;
     if (pair.needed > storage->nbytes()) resize_storage<Runtime>(storage, pair.needed);
-    if (pair.out.empty() && pair.scattered.empty()) return;  // also, it stays shared
+    if (pair.out.empty() && pair.scattered.empty()) return;  // lazy clones stay shared
     auto* const there = static_cast<char*>(pair.device.mutable_data());
     const auto* const host = static_cast<const char*>(pair.host.data());
     pair.out.each([&](std::size_t begin, std::size_t end) {
@@ -313,7 +314,7 @@ class HostMemory {
            CopyKind::kHostToDevice, where, pair.host);
     });
     if (pair.scattered.empty()) return;
-    transfers.finish();  // the elements of one tensor may lie between those of another
+    transfers.finish();  // one tensor's elements may be between those of another
     for (const at::Tensor& tensor : pair.scattered) {
       void* const first = there + bytes_of(tensor).first + pair.begin;
       copied_ += write_elements<Runtime>(first, where.index(), tensor);

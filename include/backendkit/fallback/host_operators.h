@@ -21,7 +21,7 @@
 
 namespace backendkit {
 
-/// aten::convolution_overrideable, on tensors of the CPU.
+/// aten::convolution_overrideable, on CPU tensors.
 inline at::Tensor host_convolution(const at::Tensor& input, const at::Tensor& weight,
                                    const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
                                    at::IntArrayRef padding, at::IntArrayRef dilation,
@@ -31,19 +31,19 @@ inline at::Tensor host_convolution(const at::Tensor& input, const at::Tensor& we
                          groups);
 }
 
-/// aten::convolution_backward_overrideable, on tensors of the CPU.
+/// aten::convolution_backward_overrideable, on CPU tensors.
 inline std::tuple<at::Tensor, at::Tensor, at::Tensor> host_convolution_backward(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
     at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
     at::IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> output_mask) {
-  // The size of the bias, which the CPU's operator asks for, is that of the output's channels.
+  // The CPU's operator needs the size of the bias, which is the number of output channels.
   const std::vector<std::int64_t> bias_size = {grad_output.size(1)};
   return at::convolution_backward(grad_output, input, weight, bias_size, stride, padding, dilation,
                                   transposed, output_padding, groups, output_mask);
 }
 
-/// aten::native_dropout on the device: draws from its generator, through `bernoulli_`. The CPU's
-/// own kernel would draw from the CPU's.
+/// aten::native_dropout on the device: calls `bernoulli_`, which draws from the device's generator.
+/// The CPU's own kernel would draw from the CPU's.
 inline std::tuple<at::Tensor, at::Tensor> device_dropout(const at::Tensor& input,
                                                          double probability,
                                                          std::optional<bool> train) {
@@ -54,37 +54,38 @@ inline std::tuple<at::Tensor, at::Tensor> device_dropout(const at::Tensor& input
   return {input.mul(mask).mul_(1 / (1 - probability)), mask};
 }
 
-/// aten::conj_physical_ on the device, by `conj_physical.out`. PyTorch's own implementation, for
-/// all devices, begins a kernel of those in its tree alone.
+/// aten::conj_physical_ on the device, computed by `conj_physical.out`. PyTorch's own
+/// implementation for all devices launches a kernel only on devices in its tree.
 inline at::Tensor& device_conj_physical_(at::Tensor& self) {
   return self.is_complex() ? at::conj_physical_out(self, self) : self;
 }
 
-/// Operators that PyTorch hands to a backend whole, and that the CPU has no kernel for: the
-/// fallback calls these functions, which get and return tensors of the CPU, in its place.
+/// Operators that PyTorch passes to a backend whole and for which the CPU has no kernel: the
+/// fallback calls these functions instead, with CPU tensors as arguments and results.
 template <class Runtime>
 class HostOperators {
  public:
-  /// The function for an operator; null where the CPU has a kernel.
+  /// The function for an operator; null if the CPU has a kernel.
   static const c10::KernelFunction* find(const c10::OperatorHandle& op) {
     const auto found = all().find(op.operator_name());
     return found == all().end() ? nullptr : &found->second.kernel;
   }
 
-  /// Registers `answer`, a fallback, for each of them that the vendor has no kernel for. PyTorch's
-  /// own answer, an error, would come before the fallback of all operators.
+  /// Registers `answer`, a fallback, for each of these operators without a vendor's kernel.
+  /// Otherwise PyTorch's own implementation, an error, would take precedence over the general
+  /// fallback.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
   static void register_all(torch::Library& aten) {
     for (const auto& [name, entry] : all()) {
       register_boxed_unless_own<answer>(aten, entry.local);
     }
-    // The losses' output that PyTorch makes for a device has a shape that the CPU warns of. It is
-    // computed by the vendor's `out` kernel where there is one.
+    // The output that PyTorch creates for these losses on a device has a shape about which the CPU
+    // warns. The vendor's `out` kernel, if any, computes them.
     if (!has_kernel("mse_loss.out")) register_boxed_unless_own<answer>(aten, "mse_loss");
     if (!has_kernel("smooth_l1_loss.out")) {
       register_boxed_unless_own<answer>(aten, "smooth_l1_loss");
     }
-    // PyTorch's own implementation, for all devices, begins kernels of those in its tree alone.
+    // PyTorch's own implementations for all devices launch kernels only on devices in its tree.
     for (const char* window : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
       register_boxed_unless_own<answer>(aten, window);
     }
@@ -93,22 +94,22 @@ class HostOperators {
     register_attention_choice(aten);
   }
 
-  /// For the key AutogradPrivateUse1: PyTorch has nothing there for operators that it makes of
-  /// others, once they have a kernel.
+  /// For the key AutogradPrivateUse1: composite operators have nothing there once they have a
+  /// kernel.
   static void register_no_gradients(torch::Library& aten) {
     for (const char* check : checks()) aten.impl(check, torch::CppFunction::makeFallthrough());
   }
 
-  /// For the same key of all operators: a release that has nothing there would refuse those that
-  /// are not PyTorch's and know no gradient.
+  /// For the same key of all operators: a release that has nothing there would reject operators
+  /// that are not PyTorch's and have no gradient.
   static void register_gradients_of_others(torch::Library& all) {
     constexpr auto kKey = c10::DispatchKey::AutogradPrivateUse1;
     if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kKey)) return;
     all.fallback(torch::CppFunction::makeFallthrough());
   }
 
-  /// Registers `answer` for the operators of a layout, by its key without a device, that PyTorch
-  /// would else compute for the device as if the tensor were strided.
+  /// Registers `answer` for operators on one layout (a key without a device) that PyTorch would
+  /// otherwise compute on the device as if the tensor were strided.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
   static void register_layout(torch::Library& aten, c10::DispatchKey layout) {
     using c10::BackendComponent;
@@ -132,14 +133,14 @@ class HostOperators {
   }
 
  private:
-  /// One of the functions, with its name in a library of "aten".
+  /// One of the functions, with its name in a library for "aten".
   struct Entry {
     const char* local;
     c10::KernelFunction kernel;
   };
   using Table = std::unordered_map<c10::OperatorName, Entry>;
 
-  /// PyTorch's checks of a sparse tensor's parts, in releases that refuse other devices than its
+  /// PyTorch's checks of a sparse tensor's parts, for releases that reject devices other than their
   /// own; `torch.load` calls them.
   static std::vector<const char*> checks() {
     if (kChecksAnySparse) return {};

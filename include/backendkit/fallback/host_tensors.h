@@ -15,13 +15,14 @@
 
 namespace backendkit {
 
-/// The tensors of one operator that the CPU computes for the device, of any layout: the arguments
-/// on the host, and the results on the device. A sparse tensor is its indices and values, a nested
-/// one its buffer.
+/// The tensors of one operator that the CPU computes for the device, with any layout: the arguments
+/// on the host, and the results on the device. A sparse tensor consists of its indices and values,
+/// a nested one of its buffer.
 ///
-/// In this order: `note` all arguments, `bring`, `host` each; run the operator; `take_back` those
-/// that it wrote and `note_result` the others, `send`, `finish` those written, `result` of each
-/// result. Results that stay where they are made are not noted.
+/// Call in this order: `note` for all arguments, `bring`, `host` for each; run the operator;
+/// `take_back` for the tensors that it wrote and `note_result` for the others, `send`, `finish` for
+/// the written ones, `result` for each result. Do not note results that stay where the operator
+/// created them.
 template <class Runtime>
 class HostTensors {
  public:
@@ -40,7 +41,7 @@ class HostTensors {
 
   void bring() { memory_.bring(); }
 
-  /// What the CPU gets for an argument: the same object each time it is among the arguments.
+  /// What the CPU receives for an argument: the same object each time the tensor is an argument.
   at::Tensor host(const at::Tensor& tensor) {
     if (!is_ours(tensor)) return tensor;
     for (const auto& [ours, host] : arguments_) {
@@ -74,7 +75,7 @@ class HostTensors {
 
   void send() { memory_.send(); }
 
-  /// Gives a sparse tensor of the device that was written the parts which it has now.
+  /// Gives a sparse device tensor that was written its new parts.
   void finish(const at::Tensor& tensor) {
     if (!is_ours(tensor) || tensor.layout() == at::kStrided) return;
     const at::Tensor made = host(tensor);
@@ -91,8 +92,8 @@ class HostTensors {
     }
   }
 
-  /// A result, on a device of ours or where the operator made it: the argument itself where it is
-  /// one.
+  /// A result, on this backend's device or where the operator created it; if it is an argument,
+  /// that argument itself.
   at::Tensor result(const at::Tensor& result, c10::Device device) {
     if (!result.defined()) return result;
     for (const auto& [ours, host] : arguments_) {
@@ -107,7 +108,7 @@ class HostTensors {
   std::size_t copied() const { return memory_.copied(); }
 
  private:
-  /// The dispatch keys of a tensor by its layout.
+  /// The dispatch keys for a tensor's layout.
   struct Keys {
     c10::DispatchKey coo;
     c10::DispatchKey compressed;
@@ -139,7 +140,7 @@ class HostTensors {
     return static_cast<at::QTensorImpl*>(tensor.unsafeGetTensorImpl());
   }
 
-  /// Calls `visit` for the strided tensors that a tensor is made of.
+  /// Calls `visit` for the strided tensors that a tensor consists of.
   template <class Visit>
   static void each_part(const at::Tensor& tensor, Visit&& visit) {
     if (Nested::is(tensor)) {
@@ -165,7 +166,7 @@ class HostTensors {
     coo(tensor)->set_coalesced(coalesced);
   }
 
-  /// A tensor of the same layout whose parts are `move` of its parts.
+  /// A tensor with the same layout, made of `move` applied to its parts.
   template <class Move>
   static at::Tensor moved(const at::Tensor& tensor, c10::Device device, const Keys& keys,
                           Move&& move) {

@@ -10,12 +10,13 @@
 
 namespace backendkit {
 
-/// The cells of LSTM and GRU, which PyTorch asks every device but the CPU for as one operator each,
-/// and for which the CPU has none to fall back to. Here they are on tensors of the CPU, step by
+/// The cells of LSTM and GRU. PyTorch calls each as one operator on every device except the CPU, so
+/// the CPU has no kernel to fall back to. These functions compute them on CPU tensors, step by
 /// step.
 class RecurrentCells {
  public:
-  /// aten::_thnn_fused_lstm_cell: the new hidden and cell state, and the gates for the way back.
+  /// aten::_thnn_fused_lstm_cell: the new hidden and cell states, and the gates for the backward
+  /// pass.
   static std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm(
       const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& cell,
       const std::optional<at::Tensor>& input_bias, const std::optional<at::Tensor>& hidden_bias) {
@@ -53,7 +54,7 @@ class RecurrentCells {
     return {grad_gates, grad_new_cell.mul(forget), has_bias ? grad_gates.sum(0) : at::Tensor()};
   }
 
-  /// aten::_thnn_fused_gru_cell: the new hidden state, and what the way back needs.
+  /// aten::_thnn_fused_gru_cell: the new hidden state, and what the backward pass needs.
   static std::tuple<at::Tensor, at::Tensor> gru(const at::Tensor& input_gates,
                                                 const at::Tensor& hidden_gates,
                                                 const at::Tensor& hidden,
@@ -96,7 +97,7 @@ class RecurrentCells {
     return is_there(bias) ? gates.add(*bias) : gates;
   }
 
-  /// The derivatives, from the functions' values.
+  /// The derivatives, computed from the functions' values.
   static at::Tensor slope_of_sigmoid(const at::Tensor& value) { return value.sub(value.square()); }
   static at::Tensor slope_of_tanh(const at::Tensor& value) { return value.square().neg().add(1); }
 };

@@ -10,12 +10,12 @@
 
 #include <c10/core/ScalarType.h>
 
-// The words in which generated code says of a kernel what the description says.
+// The vocabulary in which generated code describes a kernel.
 
 namespace backendkit {
 
-/// The positions of the arguments that tell which device a kernel works on, best first. Scalars on
-/// the CPU, undefined tensors and empty lists among them tell nothing, so the next one is asked.
+/// The positions of the arguments that determine a kernel's device, in order of preference. CPU
+/// scalars, undefined tensors and empty lists determine nothing, so the next position is tried.
 template <std::size_t... positions>
 struct DeviceOf {};
 
@@ -58,24 +58,24 @@ class Dtypes {
   std::uint64_t bits_ = 0;
 };
 
-/// What a kernel's tensors are like: as PyTorch passes them; or contiguous, and for elementwise
-/// operators of one shape and dtype as well.
+/// The tensors that a kernel receives: as PyTorch passes them; or contiguous, and for elementwise
+/// operators also of one shape and dtype.
 enum class Inputs { kStrided, kDense };
 
-/// What a call does whose dtypes the kernel does not compute: what operators without a kernel do,
-/// or raise the error of PyTorch's own kernels.
+/// What happens to a call with unsupported dtypes: the same as for operators without a kernel, or
+/// the error of PyTorch's own kernels.
 enum class Unsupported { kFallback, kError };
 
-/// The traits of a kernel, with the values that most kernels have. Generated code derives a type
-/// from it for each kernel. That type adds `static constexpr const char* kArguments`, such as
-/// "self, other, alpha, out", for errors, and redefines each value that differs.
+/// The traits of a kernel, with the most common values. For each kernel, generated code derives a
+/// type that redefines the values that differ. It also adds `static constexpr const char*
+/// kArguments`, such as "self, other, alpha, out", for errors.
 struct KernelTraits {
-  static constexpr bool kOneDevice = true;  // PyTorch wants its tensors on one device
+  static constexpr bool kOneDevice = true;  // PyTorch requires its tensors to be on one device
   static constexpr Inputs kInputs = Inputs::kStrided;
-  static constexpr Dtypes kDtypes = Dtypes::all();  // what it computes
+  static constexpr Dtypes kDtypes = Dtypes::all();  // the supported dtypes
   static constexpr Unsupported kUnsupported = Unsupported::kFallback;
-  static constexpr bool kElementwise = false;  // a result's element depends on one of each input
-  static constexpr bool kHasDtype = false;     // an argument says the dtype of the result
+  static constexpr bool kElementwise = false;  // a result's element depends on one per input
+  static constexpr bool kHasDtype = false;     // an argument specifies the dtype of the result
 };
 
 }  // namespace backendkit

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-// Else ATen/native/Resize.h includes all operators of PyTorch.
+// Without this, ATen/native/Resize.h includes all operators of PyTorch.
 #ifndef AT_PER_OPERATOR_HEADERS
 #define AT_PER_OPERATOR_HEADERS
 #endif
@@ -27,7 +27,7 @@ enum class Variant { kFunctional, kInPlace, kOut };
 
 namespace kernel_detail {
 
-/// A new tensor on the device that `options` name, which is the current one.
+/// A new tensor on the device of `options`, which is the current one.
 inline at::Tensor new_output(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                              const at::TensorOptions& options) {
   const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
@@ -40,8 +40,8 @@ inline at::Tensor new_output(c10::IntArrayRef sizes, c10::IntArrayRef strides,
   return at::Tensor(at::detail::empty_strided_generic(sizes, strides, allocator, keys, dtype));
 }
 
-/// The outputs of a structured operator: tensors of its own, or those of the caller, for some of
-/// which a stand-in with other strides is written and copied.
+/// The outputs of a structured operator: new tensors or the caller's. If a caller's tensor needs
+/// other strides, a temporary tensor is written instead and copied.
 template <Variant variant, std::size_t count>
 class Outputs;
 
@@ -98,7 +98,7 @@ class GivenOutputs {
  protected:
   at::Tensor& given(std::size_t i) { return tensors_[i].get(); }
 
-  /// PyTorch's meta functions ask for exact strides where their kernels need them.
+  /// PyTorch's meta functions require exact strides if their kernels need them.
   void match_strides(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                      const at::TensorOptions& options, bool exact) {
     if (exact && given(i).strides() != strides) stand_ins_[i] = new_output(sizes, strides, options);
@@ -139,7 +139,7 @@ class Outputs<Variant::kOut, count> : public GivenOutputs<count> {
                 options.dtype(), ", but got ", out.dtype(), " instead");
     TORCH_CHECK(options.device() == out.device(), "Expected out tensor to have device ",
                 options.device(), ", but got ", out.device(), " instead");
-    // Strides are those of the caller unless the tensor was of another size.
+    // The caller's strides are kept unless the tensor had another size.
     if (at::native::resize_output(out, sizes)) {
       if (!strides.empty()) {
         out.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
@@ -151,8 +151,8 @@ class Outputs<Variant::kOut, count> : public GivenOutputs<count> {
   }
 };
 
-/// A meta class of PyTorch whose outputs are ours. The second parameter is the type of the function
-/// that meta classes call, which has one parameter more in older releases.
+/// A meta class of PyTorch with BackendKit's outputs. The second parameter is the type of the
+/// function that meta classes call, which has one more parameter in older releases.
 template <class Meta, class Holder, class Hook = decltype(&at::impl::MetaBase::set_output_strided)>
 class WithOutputs;
 
@@ -191,8 +191,8 @@ class WithOutputs<Meta, Holder,
   }
 };
 
-/// The dtypes that the functional variant of an elementwise operator would have given its results,
-/// from its meta function run on tensors without memory.
+/// The dtypes that the functional variant of an elementwise operator would give its results,
+/// obtained by running its meta function on tensors without memory.
 template <std::size_t count>
 class NoOutputs {
  public:

@@ -20,26 +20,28 @@
 
 namespace backendkit {
 
-/// The memory of one device, cached: what tensors free is given to later ones, since a driver's own
-/// calls take long and wait for the device. As PyTorch's allocator for CUDA: blocks are cut from
-/// segments of the driver's, sizes are multiples of 512 bytes, at most 512 KiB come from segments
-/// of 2 MiB, more from those of 20 MiB or of its own size. Free blocks that are neighbours become
-/// one. Unlike there, a segment of its own size is rounded to 256 KiB, not 2 MiB, and is not added
-/// while as much memory lies unused in smaller ones of the stream: they go back to the driver
-/// first, so that sizes which vary from step to step leave no segments behind that nothing fits in.
+/// The memory of one device, cached: freed memory is kept for later tensors, because a driver's own
+/// calls are slow and wait for the device. Works like PyTorch's allocator for CUDA: blocks are cut
+/// from the driver's segments, sizes are multiples of 512 bytes, blocks of at most 512 KiB come
+/// from segments of 2 MiB, larger ones from segments of 20 MiB or of their own size. Free
+/// neighbouring blocks are merged. Unlike CUDA's, a segment for one block is rounded up to 256 KiB,
+/// not 2 MiB. Before it is added, unused smaller segments of the stream are returned to the driver
+/// if together they have as much memory, so that sizes that vary from step to step leave no useless
+/// segments behind.
 ///
-/// A block belongs to the stream that it was allocated on, whose work is done in order: it can be
-/// freed while work is left, and goes to the next tensor of that stream. For the use by other
-/// streams, which `record_stream` tells, an event is recorded on each when the block is freed.
+/// A block belongs to the stream for which it was allocated. Since that stream's work runs in
+/// order, the block can be freed before the work completes and given to the stream's next tensor.
+/// For each other stream that uses it, as noted by `record_stream`, an event is recorded when the
+/// block is freed.
 ///
-/// Thread-safe. What the driver throws is passed on, and changes nothing.
+/// Thread-safe. If the driver throws, the exception is passed on and nothing has changed.
 template <MemoryDriver Driver>
 class CachingAllocator : public MemorySizes {
  public:
   explicit CachingAllocator(Driver driver = {}, int device = 0)
       : driver_(std::move(driver)), device_(device) {}
 
-  /// Gives all memory back; no tensor has a block any more.
+  /// Frees all memory; no tensor may still have a block.
   ~CachingAllocator() {
     for (auto& [stream, events] : waiting_) {
       for (const auto& [event, block] : events) driver_.destroy(event);
@@ -54,8 +56,8 @@ class CachingAllocator : public MemorySizes {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// A block of at least `bytes`, one or more, for work of `stream`. Null when there is not enough
-  /// memory even after all that is cached was given back, or more would be over the limit.
+  /// A block of at least `bytes`, and at least one byte, for work on `stream`. Null if there is not
+  /// enough memory even after the whole cache has been freed, or if the limit would be exceeded.
   MemoryBlock* allocate(std::size_t bytes, std::int64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (bytes > std::numeric_limits<std::size_t>::max() - kLargeSegment) return out();
@@ -70,7 +72,7 @@ class CachingAllocator : public MemorySizes {
     if (block == nullptr) {
       ++statistics_.num_alloc_retries;
       free_cache();
-      block = take(size, stream, small);  // an event may have been done meanwhile
+      block = take(size, stream, small);  // an event may have completed meanwhile
       if (block == nullptr) block = add_segment(segment_for(size), stream, small);
       if (block == nullptr) block = add_segment(size, stream, small);
       if (block == nullptr) return out();
@@ -87,8 +89,8 @@ class CachingAllocator : public MemorySizes {
     return block;
   }
 
-  /// Takes back what `allocate` gave. When the driver throws as it records an event, the block is
-  /// never used again.
+  /// Frees a block that `allocate` returned. If the driver throws while it records an event, the
+  /// block is never used again.
   void free(MemoryBlock* block) {
     const std::lock_guard<std::mutex> lock(mutex_);
     history_.add(MemoryAction::kFreeRequested, block->pointer, block->requested, block->stream);
@@ -105,13 +107,13 @@ class CachingAllocator : public MemorySizes {
     if (block->events == 0) put(block);
   }
 
-  /// Tells that work of another stream uses a block that a tensor has.
+  /// Notes that work on another stream uses an allocated block.
   void record_stream(MemoryBlock* block, std::int64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
     block->used_by(stream);
   }
 
-  /// The same of the block that an address lies in. False when no tensor has a block there.
+  /// The same for the block that contains an address. False if no allocated block contains it.
   bool record_stream_at(const void* address, std::int64_t stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
     MemoryBlock* const block = block_at(address);
@@ -120,13 +122,13 @@ class CachingAllocator : public MemorySizes {
     return true;
   }
 
-  /// Gives all segments back to the driver of which no block is in use.
+  /// Returns all segments without a used block to the driver.
   void empty_cache() {
     const std::lock_guard<std::mutex> lock(mutex_);
     free_cache();
   }
 
-  /// How many bytes of segments there may be; more is as if the device had no more.
+  /// Limits the total bytes of segments; exceeding it counts as out of memory.
   void set_limit(std::size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     limit_ = bytes;
@@ -166,19 +168,19 @@ class CachingAllocator : public MemorySizes {
     return segments;
   }
 
-  /// Whether an address lies in a segment.
+  /// Whether an address is in a segment.
   bool has(const void* address) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return block_at(address) != nullptr;
   }
 
-  /// Remembers the latest `most` events from now on; 0 stops that.
+  /// Records the latest `most` events from now on; 0 stops recording.
   void keep_history(std::size_t most) {
     const std::lock_guard<std::mutex> lock(mutex_);
     history_.keep(most);
   }
 
-  /// Adds to the history that there was no memory, when the driver had `free` bytes.
+  /// Adds to the history that the device was out of memory while the driver had `free` bytes.
   void remember_out_of_memory(std::size_t bytes, std::int64_t stream, std::size_t free) {
     const std::lock_guard<std::mutex> lock(mutex_);
     history_.add(MemoryAction::kOutOfMemory, free, bytes, stream);
@@ -192,12 +194,12 @@ class CachingAllocator : public MemorySizes {
  private:
   struct Segment {
     std::size_t bytes;
-    MemoryBlock* first;  // stays the first: a block is merged into the one before it
+    MemoryBlock* first;  // never changes: a block is merged into the one before it
   };
 
   using FreeBlocks = MemoryBlock::Free;
 
-  /// The block that an address lies in, null if there is none.
+  /// The block that contains an address; null if there is none.
   MemoryBlock* block_at(const void* address) const {
     char* const wanted = static_cast<char*>(const_cast<void*>(address));
     const auto after = segments_.upper_bound(wanted);
@@ -209,7 +211,8 @@ class CachingAllocator : public MemorySizes {
 
   FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
 
-  /// A free block out of the pool, maybe larger than asked for; null when there is none.
+  /// A free block, removed from its pool, and possibly larger than requested; null if there is
+  /// none.
   MemoryBlock* take(std::size_t bytes, std::int64_t stream, bool small) {
     FreeBlocks& blocks = free_blocks(small);
     const auto found = blocks.lower_bound(MemoryBlock::Wanted{stream, bytes});
@@ -242,7 +245,7 @@ class CachingAllocator : public MemorySizes {
     }
   }
 
-  /// A block that is a whole new segment, not in a pool; null when there is not enough memory.
+  /// A block that is a whole new segment, in no pool; null if there is not enough memory.
   MemoryBlock* add_segment(std::size_t bytes, std::int64_t stream, bool small) {
     const auto reserved = static_cast<std::size_t>(statistics_.reserved_bytes.all().current);
     if (bytes > limit_ || reserved > limit_ - bytes) return nullptr;
@@ -262,7 +265,7 @@ class CachingAllocator : public MemorySizes {
     return block.release();
   }
 
-  /// Leaves `bytes` of a block and makes the rest a free one, if it is worth one.
+  /// Shrinks a block to `bytes` and makes the rest a free block, if the rest is large enough.
   void cut(MemoryBlock* block, std::size_t bytes) {
     const std::size_t rest = block->bytes - bytes;
     if (block->small ? rest < kRound : rest <= kSmall) return;
@@ -280,7 +283,7 @@ class CachingAllocator : public MemorySizes {
     insert(other);
   }
 
-  /// Puts a block that nothing uses back into its pool, as one with its free neighbours.
+  /// Returns an unused block to its pool, merged with its free neighbours.
   void put(MemoryBlock* block) {
     statistics_.active.remove(block->small, 1);
     statistics_.active_bytes.remove(block->small, block->bytes);
@@ -297,7 +300,7 @@ class CachingAllocator : public MemorySizes {
     insert(block);
   }
 
-  /// Adds the block behind to a block.
+  /// Merges the next block into a block.
   static void swallow(MemoryBlock* block) {
     const std::unique_ptr<MemoryBlock> other(block->after);
     block->bytes += other->bytes;
@@ -305,7 +308,7 @@ class CachingAllocator : public MemorySizes {
     if (block->after != nullptr) block->after->before = block;
   }
 
-  /// Frees the blocks whose events are done, of each stream up to the first that is not.
+  /// Frees the blocks whose events have completed; for each stream, up to the first that has not.
   void free_unused() {
     if (waiting_events_ == 0) return;
     for (auto& [stream, events] : waiting_) {
@@ -323,8 +326,8 @@ class CachingAllocator : public MemorySizes {
     if (--block->events == 0) put(block);
   }
 
-  /// Waits for all work, for some may use what was freed, and gives back the segments that are
-  /// free as a whole.
+  /// Waits for all work, which may use freed blocks, and returns the segments that are entirely
+  /// free to the driver.
   void free_cache() {
     driver_.synchronize();
     ++statistics_.num_sync_all_streams;
@@ -342,8 +345,8 @@ class CachingAllocator : public MemorySizes {
     }
   }
 
-  /// Gives large segments of a stream that are free as a whole back, if they have as many bytes
-  /// together: as few of the largest as have them.
+  /// Returns a stream's large, entirely free segments to the driver if together they have as many
+  /// bytes: only as many of the largest as necessary.
   void free_unused_segments(std::size_t bytes, std::int64_t stream) {
     std::vector<MemoryBlock*> unused;
     std::size_t found = 0;
@@ -363,7 +366,7 @@ class CachingAllocator : public MemorySizes {
     }
   }
 
-  /// Gives a free block that is a whole segment back to the driver.
+  /// Returns a free block that is a whole segment to the driver.
   void give_back(MemoryBlock* block) {
     free_blocks(block->small).erase(block->place);
     ++statistics_.num_device_free;
@@ -385,7 +388,7 @@ class CachingAllocator : public MemorySizes {
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();
   FreeBlocks small_;
   FreeBlocks large_;
-  std::vector<FreeBlocks::node_type> spare_;  // of blocks that were taken, to be used again
+  std::vector<FreeBlocks::node_type> spare_;  // nodes of allocated blocks, for reuse
   std::map<char*, Segment> segments_;
   std::map<std::int64_t, Waiting> waiting_;  // by stream, in the order of its work
   std::size_t waiting_events_ = 0;

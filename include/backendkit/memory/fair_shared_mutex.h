@@ -9,9 +9,9 @@ namespace backendkit {
 
 /// A shared mutex that threads get in the order in which they ask for it. With glibc's
 /// std::shared_mutex, a thread that wants it exclusively waits until no other thread shares it,
-/// and threads may begin to share it in the meantime: with many of them that moment never comes.
+/// while other threads may start to share it: with many of them that moment never comes.
 ///
-/// A thread must not ask for it again while it has it, not even to share it twice.
+/// A thread that holds it must not lock it again, not even shared.
 class FairSharedMutex {
  public:
   FairSharedMutex() = default;
@@ -48,7 +48,7 @@ class FairSharedMutex {
     if (--sharing_ == 0) notify_next(lock);
   }
 
-  /// How many threads have asked for it and do not have it yet.
+  /// The number of threads that are waiting for it.
   std::uint64_t waiting() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return asked_ - turn_;
@@ -63,8 +63,8 @@ class FairSharedMutex {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t asked_ = 0;  // so many times, each of which has a number from 0 on
-  std::uint64_t turn_ = 0;   // the number whose turn it is
+  std::uint64_t asked_ = 0;  // number of turns taken; turns count from 0
+  std::uint64_t turn_ = 0;   // the current turn
   std::uint64_t sharing_ = 0;
   bool alone_ = false;
 };

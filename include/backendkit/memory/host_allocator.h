@@ -16,13 +16,13 @@
 
 namespace backendkit {
 
-/// PyTorch's allocator of the CPU, except while an operator falls back on this thread and the host
-/// can reach the device's memory: then what the operator allocates lies on the device, and a result
-/// becomes a tensor of the device without a copy.
+/// PyTorch's CPU allocator, with one exception: while an operator falls back on this thread and the
+/// host can access the device's memory, what the operator allocates is in device memory, so that a
+/// result becomes a device tensor without a copy.
 ///
-/// A block is freed by its own deleter, whoever holds it and whenever. Other threads, and this one
-/// before and after, get the memory that they would get without it; so does a call that the device
-/// has no memory for, whose result is then copied.
+/// Each block is freed by its own deleter, whoever holds it and at any time. Other threads, and
+/// this one before and after, get ordinary CPU memory. So does an allocation for which the device
+/// has no memory; its result is then copied.
 template <class Runtime>
 class HostAllocator final : public c10::Allocator {
  public:
@@ -30,7 +30,7 @@ class HostAllocator final : public c10::Allocator {
     if (!lending_ || bytes == 0) return base()->allocate(bytes);
     try {
       c10::DataPtr block = Device::instance().allocate(bytes);
-      // Work of the device may still use what the allocator gives out in the order of streams.
+      // The allocator reuses memory in stream order, so work on the device may still use it.
       if constexpr (HasStreams<Runtime>) {
         Streams<Runtime>::synchronize_current(block.device().index());
       }
@@ -40,15 +40,15 @@ class HostAllocator final : public c10::Allocator {
     }
   }
 
-  /// Frees what `raw_allocate` gave, lent or not.
+  /// Frees what `raw_allocate` returned, lent or not.
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 
   void copy_data(void* dst, const void* src, std::size_t bytes) const override {
     base()->copy_data(dst, src, bytes);
   }
 
-  /// The device's block behind a pointer of the CPU, in its place; without memory where the pointer
-  /// is not one lent, which is left as it is.
+  /// Takes the device's block behind a CPU pointer out of it. Returns no memory, and leaves the
+  /// pointer unchanged, if the pointer was not lent by this allocator.
   static c10::DataPtr take(c10::DataPtr& pointer) {
     if (pointer.get_deleter() != &free_block) return {};
     c10::DataPtr block = forget(pointer.get());
@@ -56,7 +56,7 @@ class HostAllocator final : public c10::Allocator {
     return block;
   }
 
-  /// While it lives, what this thread allocates on the CPU lies on the current device.
+  /// While this object lives, this thread's CPU allocations are in the current device's memory.
   class Lending {
    public:
     Lending() : before_(lending_) {
@@ -74,14 +74,14 @@ class HostAllocator final : public c10::Allocator {
  private:
   using Device = backendkit::Allocator<Runtime>;
 
-  /// The device's blocks that are lent as memory of the CPU. PyTorch wants the CPU's pointers to be
-  /// their own context, so what frees them is kept here.
+  /// The device's blocks that are lent as CPU memory. PyTorch requires CPU pointers to be their own
+  /// context, so what frees them is kept here.
   struct Lent {
     std::mutex mutex;
     std::unordered_map<void*, c10::DataPtr> blocks;
   };
 
-  /// Puts itself before the CPU's allocator. It is there for good: storages keep their allocator.
+  /// Replaces the CPU's allocator, permanently: storages keep their allocator.
   static void install() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -89,14 +89,14 @@ class HostAllocator final : public c10::Allocator {
       constexpr std::uint8_t kHighest = 255;
       c10::SetCPUAllocator(new HostAllocator, kHighest);
 #ifndef _WIN32
-      // A forked child frees memory too, and finds the lock free whatever the other threads did.
+      // A forked child frees memory too; this makes sure that it finds the mutex unlocked.
       pthread_atfork([] { lent().mutex.lock(); }, [] { lent().mutex.unlock(); },
                      [] { lent().mutex.unlock(); });
 #endif
     });
   }
 
-  /// The CPU's allocator that there was before this one.
+  /// The previous CPU allocator.
   static c10::Allocator* base() {
     static c10::Allocator* const base = c10::GetCPUAllocator();
     return base;

@@ -13,9 +13,9 @@
 
 namespace backendkit {
 
-/// Memory that a device may still read or write, since the wait for its work failed. It stays, and
-/// keeps its size, until a later wait for the same stream, or for the whole device, succeeds; where
-/// none does, to the end of the process. Thread-safe.
+/// Memory that a device may still read or write because the wait for its work failed. It is kept,
+/// with its size, until a later wait for the same stream or for the whole device succeeds;
+/// otherwise until the process ends. Thread-safe.
 class InFlight {
  public:
   using Storages = c10::SmallVector<c10::Storage, 2>;
@@ -30,8 +30,8 @@ class InFlight {
     any_.store(true, std::memory_order_release);
   }
 
-  /// A wait for a stream has succeeded, or for all of a device where none is named. To be called
-  /// without a lock: memory that is let go may be freed, by code of others'.
+  /// Releases the memory after a wait for a stream, or for the whole device if none is given, has
+  /// succeeded. Call it without holding a lock: releasing memory may run other code.
   static void release(c10::DeviceIndex device, std::optional<c10::StreamId> stream = std::nullopt) {
     if (!any_.load(std::memory_order_acquire)) return;
     std::vector<Kept> done;
@@ -51,7 +51,7 @@ class InFlight {
     c10::DeviceIndex device;
     c10::StreamId stream;
     c10::Storage storage;
-    bool resizable;  ///< whether it was
+    bool resizable;  ///< whether it was resizable
   };
 
   static std::mutex& mutex() {
@@ -60,7 +60,7 @@ class InFlight {
   }
 
   static std::vector<Kept>& all() {
-    static auto* const all = new std::vector<Kept>;  // what is in flight outlives destructors
+    static auto* const all = new std::vector<Kept>;  // memory in flight outlives static destructors
     return *all;
   }
 

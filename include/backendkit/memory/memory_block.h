@@ -15,15 +15,16 @@ struct MemorySizes {
   static constexpr std::size_t kRound = 512;
   static constexpr std::size_t kSmall = std::size_t{512} << 10;  // the largest small block
   static constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
-  static constexpr std::size_t kLargeSegment = std::size_t{20} << 20;  // for up to half of it
-  /// Of larger segments: so little that what is over is not worth a block, and less than 3 %.
+  static constexpr std::size_t kLargeSegment = std::size_t{20} << 20;  // blocks up to half of it
+  /// Rounding of larger segments: so small that the remainder is not worth a block, and less than 3
+  /// %.
   static constexpr std::size_t kRoundSegment = std::size_t{256} << 10;
 
   static std::size_t round_up(std::size_t bytes, std::size_t to) {
     return (bytes + to - 1) / to * to;
   }
 
-  /// The segment that is asked of the driver for a block.
+  /// The size of the segment to request from the driver for a block.
   static std::size_t segment_for(std::size_t bytes) {
     if (bytes <= kSmall) return kSmallSegment;
     if (bytes <= kLargeSegment / 2) return kLargeSegment;
@@ -31,9 +32,9 @@ struct MemorySizes {
   }
 };
 
-/// A part of a segment of a CachingAllocator: the memory of a tensor, or free.
+/// A part of a CachingAllocator's segment: the memory of a tensor, or free.
 struct MemoryBlock {
-  /// What is asked of the free blocks: the smallest one of a stream that is large enough.
+  /// A search among the free blocks: for a stream's smallest block that is large enough.
   struct Wanted {
     std::int64_t stream;
     std::size_t bytes;
@@ -52,28 +53,28 @@ struct MemoryBlock {
 
   char* pointer = nullptr;
   std::size_t bytes = 0;
-  std::size_t requested = 0;      // by the tensor that has it
+  std::size_t requested = 0;      // by the tensor that uses it
   int device = 0;                 // of the allocator
-  std::int64_t stream = 0;        // whose work uses it; free, it goes to tensors of this stream
-  bool small = false;             // of the small pool
-  bool allocated = false;         // a tensor has it
-  std::size_t events = 0;         // that have to be done before it is free
+  std::int64_t stream = 0;        // that uses it; when free, it goes to tensors of this stream
+  bool small = false;             // in the small pool
+  bool allocated = false;         // a tensor uses it
+  std::size_t events = 0;         // that must complete before it is free
   MemoryBlock* before = nullptr;  // neighbours in the segment
   MemoryBlock* after = nullptr;
   std::vector<std::int64_t> users;  // other streams that use it
-  Free::iterator place;             // of a free one, among the free ones
+  Free::iterator place;             // of a free block, among the free blocks
 
   bool free() const { return !allocated && events == 0; }
   bool split() const { return before != nullptr || after != nullptr; }
 
-  /// Notes that work of a stream uses it.
+  /// Notes that work on a stream uses the block.
   void used_by(std::int64_t other) {
     if (other == stream) return;
     if (std::find(users.begin(), users.end(), other) == users.end()) users.push_back(other);
   }
 };
 
-/// A segment and its blocks, as `CachingAllocator::snapshot` describes it.
+/// A segment and its blocks, as `CachingAllocator::snapshot` returns them.
 struct MemorySegment {
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
@@ -85,7 +86,7 @@ struct MemorySegment {
     bool allocated = false;
     bool active = false;  // allocated, or a stream may still use it
   };
-  std::vector<Block> blocks;  // in the order of their addresses
+  std::vector<Block> blocks;  // by address
 };
 
 }  // namespace backendkit

@@ -7,17 +7,18 @@
 
 namespace backendkit {
 
-/// What a CachingAllocator needs of a driver, for one device. `Event` is a value, such as a handle.
+/// What a CachingAllocator needs from a driver, for one device. `Event` is a value, such as a
+/// handle.
 template <class Driver>
 concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
                                 std::int64_t stream, typename Driver::Event event) {
-  /// A segment of memory; null when there is not enough.
+  /// Allocates a segment; null if there is not enough memory.
   { driver.allocate(bytes) } -> std::same_as<void*>;
-  /// Gives a segment back, of which no work is left.
+  /// Frees a segment that no work uses any more.
   { driver.deallocate(pointer, bytes) } -> std::same_as<void>;
-  /// Waits for all work of the device.
+  /// Waits for all work on the device.
   { driver.synchronize() } -> std::same_as<void>;
-  /// An event behind the work that a stream has now; may throw.
+  /// Records an event after all work queued on the stream so far; may throw.
   { driver.record(stream) } -> std::same_as<typename Driver::Event>;
   { driver.done(event) } -> std::same_as<bool>;
   { driver.destroy(event) } -> std::same_as<void>;

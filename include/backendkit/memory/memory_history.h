@@ -12,15 +12,15 @@ namespace backendkit {
 
 /// What happened to memory.
 enum class MemoryAction {
-  kAlloc,          // a tensor got a block
-  kFreeRequested,  // it gave it back
+  kAlloc,          // a tensor was given a block
+  kFreeRequested,  // the tensor freed it
   kFreeCompleted,  // no stream uses the block any more
-  kSegmentAlloc,   // the driver gave a segment
-  kSegmentFree,    // it got one back
-  kOutOfMemory,    // the driver had none
+  kSegmentAlloc,   // the driver allocated a segment
+  kSegmentFree,    // a segment was returned to the driver
+  kOutOfMemory,    // the driver had no memory
 };
 
-/// The name that PyTorch's viewer of memory knows.
+/// The name that PyTorch's memory viewer uses.
 constexpr std::string_view name_of(MemoryAction action) {
   switch (action) {
     case MemoryAction::kAlloc:
@@ -41,16 +41,16 @@ constexpr std::string_view name_of(MemoryAction action) {
 
 struct MemoryEvent {
   MemoryAction action = MemoryAction::kAlloc;
-  std::uintptr_t address = 0;  // of kOutOfMemory the bytes that the driver had free, 0 if unknown
-  std::size_t bytes = 0;       // of a block what the tensor asked for, as PyTorch has it of CUDA
+  std::uintptr_t address = 0;  // for kOutOfMemory, the bytes that the driver had free, 0 if unknown
+  std::size_t bytes = 0;       // for a block, those requested, as PyTorch records them for CUDA
   std::int64_t stream = 0;
   std::int64_t time_us = 0;  // since 1970
 };
 
-/// The latest events of an allocator, while it is asked to remember them. Not thread-safe.
+/// An allocator's latest events, recorded on request. Not thread-safe.
 class MemoryHistory {
  public:
-  /// How many events are kept from now on; 0 keeps none and forgets those there are.
+  /// Sets the number of events to keep; 0 keeps none and forgets all.
   void keep(std::size_t most) {
     most_ = most;
     while (events_.size() > most_) events_.pop_front();

@@ -10,12 +10,12 @@
 
 namespace backendkit {
 
-/// One figure of a memory allocator, as c10::CachingAllocator::Stat.
+/// One statistic of a memory allocator, like c10::CachingAllocator::Stat.
 struct MemoryFigure {
   std::int64_t current = 0;
   std::int64_t peak = 0;       // since the last `reset_peak`
-  std::int64_t allocated = 0;  // all that was added, and
-  std::int64_t freed = 0;      // all that was taken away, since the last `reset_accumulated`
+  std::int64_t allocated = 0;  // total of all additions, and
+  std::int64_t freed = 0;      // of all removals, since the last `reset_accumulated`
 
   void add(std::int64_t amount) {
     current += amount;
@@ -28,9 +28,9 @@ struct MemoryFigure {
   }
 };
 
-/// What PyTorch reports of the memory of a device; the names are those of torch.cuda.memory_stats.
+/// What PyTorch reports about a device's memory, with the names of torch.cuda.memory_stats.
 struct MemoryStatistics {
-  /// A figure for all blocks, for those of the small pool, and for those of the large one.
+  /// A statistic for all blocks, for the small pool, and for the large pool.
   class Figures {
    public:
     static constexpr std::array<std::string_view, 3> kPools = {"all", "small_pool", "large_pool"};
@@ -53,24 +53,24 @@ struct MemoryStatistics {
     std::array<MemoryFigure, 3> figures_;
   };
 
-  Figures allocation;      // blocks that tensors have
-  Figures segment;         // what the driver was asked for
-  Figures active;          // blocks that tensors have, or that a stream may still use
-  Figures inactive_split;  // free blocks of segments of which other blocks are active
+  Figures allocation;      // blocks that tensors use
+  Figures segment;         // segments requested from the driver
+  Figures active;          // blocks that tensors use, or that a stream may still use
+  Figures inactive_split;  // free blocks in segments with active blocks
 
   Figures allocated_bytes;  // of these blocks
   Figures reserved_bytes;   // of the segments
   Figures active_bytes;
   Figures inactive_split_bytes;
-  Figures requested_bytes;  // what was asked for, before rounding
+  Figures requested_bytes;  // requested bytes, before rounding
 
-  std::int64_t num_alloc_retries = 0;     // the cache was freed for the want of memory
-  std::int64_t num_ooms = 0;              // and that did not help
-  std::int64_t num_sync_all_streams = 0;  // all streams were waited for, to free their memory
-  std::int64_t num_device_alloc = 0;      // calls of the driver
+  std::int64_t num_alloc_retries = 0;     // times the cache was freed for lack of memory
+  std::int64_t num_ooms = 0;              // times that did not help
+  std::int64_t num_sync_all_streams = 0;  // waits for all streams, to free their memory
+  std::int64_t num_device_alloc = 0;      // calls to the driver
   std::int64_t num_device_free = 0;
 
-  /// Calls `visit(name, figures)` for each of the nine.
+  /// Calls `visit(name, statistic)` for each of the nine.
   template <class Visit>
   void for_each(const Visit& visit) {
     each(*this, visit);

@@ -11,23 +11,24 @@
 #include <c10/util/Exception.h>
 
 #include <backendkit/device/device.h>
+#include <backendkit/device/display_name.h>
 #include <backendkit/memory/memory_statistics.h>
 
 namespace backendkit {
 
-/// What is known when a device has no memory for a tensor.
+/// What is known when a device has not enough memory for a tensor.
 struct OutOfMemory {
   int device = 0;
-  std::size_t bytes = 0;           // that were asked for
-  std::optional<MemoryInfo> info;  // where the Runtime says it
+  std::size_t bytes = 0;           // requested
+  std::optional<MemoryInfo> info;  // if the Runtime reports it
   MemoryStatistics statistics;
-  double fraction = 1;  // of the device's memory that this process may have
+  double fraction = 1;  // of the device's memory that this process may use
 
-  /// Throws torch.OutOfMemoryError, in the words of PyTorch's own devices.
+  /// Throws torch.OutOfMemoryError, with the wording of PyTorch's own devices.
   [[noreturn]] void raise() const {
-    const std::string name = c10::DeviceTypeName(kDeviceType, true);
-    const std::string where = name + ":" + std::to_string(device);
-    std::string text = name + " out of memory. Tried to allocate " + readable(bytes) + ".";
+    const std::string where = c10::DeviceTypeName(kDeviceType, true) + ":" + std::to_string(device);
+    std::string text =
+        DisplayName::get() + " out of memory. Tried to allocate " + readable(bytes) + ".";
     if (info) {
       text += " " + where + " has a total capacity of " + readable(info->total) + " of which " +
               readable(info->free) + " is free.";

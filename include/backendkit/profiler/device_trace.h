@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-// PyTorch's headers of Kineto use fmt, which its libraries do not export.
+// PyTorch's Kineto headers use fmt, which its libraries do not export.
 #ifndef FMT_HEADER_ONLY
 #define FMT_HEADER_ONLY 1
 #endif
@@ -24,13 +24,14 @@
 namespace backendkit {
 
 /// What torch.profiler shows of the device in one recording: the work of each operator that called
-/// no other and made a device current, as the guard before its kernel does. The work is that
-/// device's, from an event where the guard began to one where the operator ended, on the streams
-/// that were current there. The profiler tells a recording of all operators, of any thread.
+/// no other operator and made a device current, as the guard before its kernel does. The work is
+/// shown on that device, from an event recorded when the guard started to one recorded when the
+/// operator ended, each on the stream that was current then. The profiler reports all operators of
+/// all threads to a recording.
 template <class Runtime>
 class DeviceTrace final : public libkineto::IActivityProfilerSession {
  public:
-  /// `own` begins the names of operators that are left out: those of the device's Python module.
+  /// Operators whose names begin with `own` are left out: those of the device's Python module.
   explicit DeviceTrace(std::string own) : own_(std::move(own)) {}
 
   ~DeviceTrace() override {
@@ -62,8 +63,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     return errors_;
   }
 
-  /// An operator begins. Nothing is thrown into it: what the driver throws ends the recording of
-  /// the device.
+  /// An operator starts. Never throws into the operator: a driver error ends the recording of the
+  /// device.
   void pushCorrelationId(std::uint64_t id) override {
     Calls& calls = calls_of_this_thread();
     if (!calls.empty()) calls.back().leaf = false;
@@ -113,7 +114,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
   struct Call {
     const DeviceTrace* session;
     std::uint64_t id;
-    Time start;  ///< null where it did not use the device
+    Time start;  ///< null if it did not use the device
     bool leaf = true;
     bool guarded = false;  ///< it made a device current
   };
@@ -125,7 +126,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     Time end;
   };
 
-  /// An event and the host's time, in nanoseconds, when it was done.
+  /// An event, and the host's time in nanoseconds when it had completed.
   struct Origin {
     Time event;
     std::int64_t nanoseconds;
@@ -136,19 +137,19 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     return calls;
   }
 
-  /// The innermost operator of this thread makes a device the current one, for its work if it is
-  /// the first time. The profiler is not what makes a process use the device.
+  /// Called when this thread makes a device current: if that is the first time for its innermost
+  /// operator, the operator's work starts. Profiling alone must not make a process use the device.
   static void begin_work(c10::DeviceIndex device) {
     Calls& calls = calls_of_this_thread();
     if (calls.empty() || !Devices<Runtime>::in_use()) return;
     Call& call = calls.back();
     if (!call.leaf || call.guarded) return;
-    call.guarded = true;  // before the driver is asked for an event, which has guards as well
+    call.guarded = true;  // set first, because creating an event uses guards too
     const std::lock_guard<std::mutex> lock(latest_mutex_);
     if (call.session == latest_) call.start = latest_->event(device);
   }
 
-  /// A point in the work of a device's current stream; null while nothing is recorded.
+  /// A point in the work of a device's current stream; null while not recording.
   Time event(c10::DeviceIndex device) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!recording_) return nullptr;
@@ -168,7 +169,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     }
   }
 
-  /// Ends the recording of the device; `mutex_` is held.
+  /// Ends the recording of the device; the caller holds `mutex_`.
   void fail(const std::exception& error) {
     recording_ = false;
     errors_.emplace_back(error.what());
@@ -205,7 +206,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
   }
 
   inline static std::mutex latest_mutex_;
-  inline static DeviceTrace* latest_ = nullptr;  ///< the recording that was started last
+  inline static DeviceTrace* latest_ = nullptr;  ///< the recording that started last
 
   const std::string own_;
   std::mutex mutex_;
@@ -216,8 +217,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
   std::unique_ptr<libkineto::CpuTraceBuffer> buffer_;
 };
 
-/// Makes a DeviceTrace for each recording that is to have the device. Where the Runtime takes no
-/// times, a warning says so, once in a process, and the recording has the host's operators alone.
+/// Creates a DeviceTrace for each recording that includes the device. If the Runtime cannot measure
+/// times, warns once per process, and the recording has only the host's operators.
 template <class Runtime>
 class DeviceTracer final : public libkineto::IActivityProfiler {
  public:

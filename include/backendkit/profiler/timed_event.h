@@ -4,12 +4,13 @@
 #include <c10/core/Device.h>
 
 #include <backendkit/device/device.h>
+#include <backendkit/device/display_name.h>
 #include <backendkit/device/event.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {
 
-/// The function that a Runtime without `elapsed_ms` has to implement first.
+/// The first function that a Runtime without `elapsed_ms` has to implement.
 template <class Runtime>
 constexpr const char* lacking_for_times() {
   return HasEvents<Runtime> ? "elapsed_ms" : "create_event";
@@ -17,12 +18,12 @@ constexpr const char* lacking_for_times() {
 
 template <class Runtime>
 void warn_of_no_times() {
-  TORCH_WARN_ONCE("torch.profiler shows no times of ", c10::DeviceTypeName(kDeviceType, true),
+  TORCH_WARN_ONCE("torch.profiler shows no times of ", DisplayName::get(),
                   ": its Runtime does not implement `", lacking_for_times<Runtime>(), "`");
 }
 
-/// A point in the work of the current stream of a device, whose time can be taken. Raises
-/// NotImplementedError where the Runtime has no events with time.
+/// A point in the work of a device's current stream whose time can be measured. Raises
+/// NotImplementedError if the Runtime has no events with timing.
 template <class Runtime>
 class TimedEvent {
  public:
@@ -37,7 +38,7 @@ class TimedEvent {
     }
   }
 
-  /// In a forked child the driver's event stays: its driver is not there.
+  /// A forked child keeps the driver's event, because it cannot use the driver.
   ~TimedEvent() {
     if constexpr (HasElapsedMs<Runtime>) {
       if (!Devices<Runtime>::forked()) Driver<Runtime>::destroy_event(handle_, device_);
@@ -52,8 +53,8 @@ class TimedEvent {
     }
   }
 
-  /// Milliseconds between two events of one device; waits for both. 0 between two devices, whose
-  /// clocks say nothing of each other.
+  /// Milliseconds between two events of one device; waits for both. 0 for events of two devices,
+  /// whose clocks are unrelated.
   double ms_since([[maybe_unused]] const TimedEvent& start) const {
     if constexpr (HasElapsedMs<Runtime>) {
       if (start.device_ != device_) return 0;

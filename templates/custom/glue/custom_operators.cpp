@@ -8,15 +8,16 @@
 #include <{{header}}>
 {{/custom_headers}}
 
-// As in kernels.h, which this file leaves out: it is compiled anew for custom operators alone.
+// As in kernels.h. This file does not include that, so that only changes to custom operators
+// recompile it.
 {{custom_declarations}}
 BACKENDKIT_LIBRARY_FRAGMENT({{device}}, library) {
 {{#custom}}
   library.def({{custom_schema}}, {at::Tag::pt2_compliant_tag});
 {{/custom}}
 {{#custom_views}}
-  // A view is made of calls of PyTorch's operators, which answer for every device, for tensors
-  // without data and for autograd.
+  // A view only calls PyTorch's operators, which work on every device, for tensors without data and
+  // for autograd.
   library.impl("{{custom_op}}",
                torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd,
                                backendkit::custom_function<{{custom_signature}},
@@ -44,7 +45,7 @@ BACKENDKIT_LIBRARY_IMPL({{device}}, Meta, library) {
 {{/custom_meta}}
 }
 
-// Without a formula for gradients, asking for one raises an error.
+// Without a formula for gradients, computing one raises an error.
 BACKENDKIT_LIBRARY_IMPL({{device}}, Autograd, library) {
 {{#custom_plain}}
   library.impl("{{custom_op}}", torch::autograd::autogradNotImplementedFallback());

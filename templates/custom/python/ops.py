@@ -11,7 +11,7 @@ import torch
 
 
 def _later(target: str) -> Callable[..., Any]:
-    """A function of the vendor's Python, "module:name", imported when it is called."""
+    """A call of a vendor's function, "module:name"; the call imports the module."""
     module, _, path = target.partition(":")
 
     def call(*arguments: Any, **options: Any) -> Any:
@@ -24,7 +24,7 @@ def _later(target: str) -> Callable[..., Any]:
 
 
 def _register() -> None:
-    """Tells PyTorch the fake kernels and the gradients; once the library is open."""
+    """Registers the fake kernels and the gradients with PyTorch. The library must be loaded."""
     fakes: list[tuple[str, str]] = [
 {{#custom_fakes}}
         ("{{device}}::{{custom_op}}", {{custom_fake}}),

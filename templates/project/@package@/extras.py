@@ -1,4 +1,4 @@
-"""Your own Python for {{device}}: what `__all__` lists appears in `torch.{{device}}` too."""
+"""Your own Python code for {{device}}: the names in `__all__` also appear in `torch.{{device}}`."""
 
 import torch
 

@@ -44,7 +44,7 @@ void* host_memory(std::size_t bytes) {
   return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-/// Blocks by their first address.
+/// Blocks, ordered by their first address.
 template <class Value>
 class Blocks {
  public:
@@ -71,7 +71,7 @@ class Blocks {
   std::map<const void*, Value> blocks_;
 };
 
-/// Where the bytes of a block are.
+/// The host memory that holds a block's bytes.
 struct Inside {
   char* begin = nullptr;
   std::size_t bytes = 0;
@@ -92,7 +92,7 @@ Blocks<std::size_t>& host_blocks() {
 
 constexpr bool kMapped = !kUnified;
 
-/// A block's addresses, which nobody may use, and apart from them its bytes.
+/// Reserves device addresses that cannot be accessed, and allocates the block's bytes elsewhere.
 void* map_apart(std::size_t bytes, int device) {
   void* const address = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return nullptr;
@@ -132,7 +132,7 @@ class Stream {
     changed_.notify_all();
   }
 
-  /// Waits for the work that there is now.
+  /// Waits for the tasks added so far.
   void wait() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this, until = added_] { return done_ >= until; });
@@ -168,8 +168,8 @@ class Stream {
   std::size_t done_ = 0;
 };
 
-/// Without a time until it is recorded. Streams that wait hold the time, not the event, which may
-/// be destroyed.
+/// Has no time until it is recorded. Streams that wait for the event keep its time instead of the
+/// event itself, which may be destroyed meanwhile.
 class Event {
  public:
   using Time = std::shared_future<Clock::time_point>;

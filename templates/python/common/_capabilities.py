@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What the device can do."""
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""What the device supports."""
 
 import importlib
 from typing import NamedTuple, Optional
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _build = importlib.import_module("._build", __package__)
 _device = importlib.import_module("._device", __package__)
 
@@ -15,28 +15,28 @@ __all__ = ["Capabilities", "capabilities"]
 
 
 class Capabilities(NamedTuple):
-    """What the device can, by what its runtime implements and backend.toml says."""
+    """What the device supports, according to its runtime and backend.toml."""
 
-    #: For each group of functions that a runtime may have, whether this one does: "streams", ...
+    #: For each optional group of runtime functions, whether this runtime has it: "streams", ...
     runtime: dict[str, bool]
-    #: The functions that unlock each group.
+    #: The functions that enable each group.
     functions: dict[str, str]
-    #: What computes an operator without a kernel: "cpu" or, where that raises, "error".
+    #: What happens to an operator without a kernel: "cpu" computes it, "error" raises an error.
     fallback: str
-    #: The dtypes that kernels compute, all of them together; None where one takes any dtype.
+    #: The dtypes of all kernels together; None if any kernel accepts every dtype.
     kernel_dtypes: Optional[list[torch.dtype]]
     #: The dtypes that autocast may use, the default first.
     amp_dtypes: list[torch.dtype]
 
     def has(self, name: str) -> bool:
-        """Whether the runtime implements a group of functions; False for one it never heard of."""
+        """Whether the runtime has a group of functions; False for an unknown group."""
         return self.runtime.get(name, False)
 
 
 def capabilities() -> Capabilities:
-    """What the device can, as it was compiled: no device is asked.
+    """What the device supports, as compiled into the backend; does not call the driver.
 
-    Raises a RuntimeError where the backend could not be loaded.
+    Raises a RuntimeError if the backend could not be loaded.
     """
     if _device._failure is not None:
         text = f"device `{_device._NAME}` is not available: {_device._failure}"

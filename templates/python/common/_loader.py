@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """Importing this module loads the backend.
 
-The work is done at import because Python's import locks see circular imports between threads,
-which a lock of our own would turn into a deadlock: twenty threads may import torch and this
-package in any order, and the backend is loaded once.
+This happens at import because Python's import locks detect circular imports between threads, which
+would deadlock with a lock of this module's own: twenty threads may import torch and this package in
+any order, and the backend is loaded once.
 
-Environment: BACKENDKIT_SKIP_HANDSHAKE=1 opens the library whatever release of PyTorch it was
-built for.
+With the environment variable BACKENDKIT_SKIP_HANDSHAKE=1, the library is loaded whatever PyTorch
+release it was built for.
 """
 
 import atexit
@@ -23,7 +23,7 @@ from typing import Any, Callable, Optional, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _build = importlib.import_module("._build", __package__)
 _device: Any = importlib.import_module("._device", __package__)
 _release = importlib.import_module("._release", __package__)
@@ -33,7 +33,7 @@ _TITLE = f"{_build.PACKAGE} {_build.VERSION}"
 
 
 class BackendError(ImportError):
-    """Why the backend cannot be loaded, in words for its user."""
+    """Why the backend cannot be loaded, written for its user."""
 
 
 def _package_folder() -> str:
@@ -54,7 +54,7 @@ def _handshake_is_off() -> bool:
 
 
 def _releases(folder: str) -> list[str]:
-    """The PyTorch releases that the package has a folder for, oldest first."""
+    """The PyTorch releases for which the package has a folder, oldest first."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -92,9 +92,9 @@ def _reinstall() -> str:
 
 
 def _check_whole(path: str) -> None:
-    """Raises BackendError for an ELF file that was cut short.
+    """Raises BackendError for a truncated ELF file.
 
-    The system's loader maps such a file and then dies of a bus error, which nothing can catch.
+    The system's loader maps such a file and then crashes with a bus error, which cannot be caught.
     """
     with open(path, "rb") as file:
         head = file.read(64)
@@ -111,7 +111,7 @@ def _check_whole(path: str) -> None:
 
 
 def _check_name_is_free() -> None:
-    """Raises BackendError if another backend is PyTorch's PrivateUse1 device already."""
+    """Raises BackendError if another backend already is PyTorch's PrivateUse1 device."""
     taken = torch._C._get_privateuse1_backend_name()
     module = getattr(torch, taken, None)
     owner = getattr(module, "__name__", "") if module is not None else ""
@@ -132,9 +132,9 @@ def _taken(why: str) -> BackendError:
 
 
 def _check_registered(path: str) -> None:
-    """Raises BackendError if the library, which is open, has found PyTorch's place taken.
+    """Raises BackendError if the library, now loaded, has found PyTorch's place taken.
 
-    `_check_name_is_free` sees backends by their names; a library need not have one.
+    `_check_name_is_free` only sees backends that have set a name; a library need not have done so.
     """
     ask = getattr(ctypes.CDLL(path), f"{_build.DEVICE}_backend_problem")
     ask.restype = ctypes.c_char_p
@@ -144,12 +144,12 @@ def _check_registered(path: str) -> None:
 
 
 def _register() -> None:
-    """Makes the device's name known, its module and its methods: `torch.foo`, `tensor.foo()`."""
+    """Registers the device's name, its module and its methods: `torch.foo`, `tensor.foo()`."""
     torch.utils.rename_privateuse1_backend(_build.DEVICE)
     if not hasattr(torch, _build.DEVICE):
         torch._register_device_module(_build.DEVICE, _device)
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-        # As `cuda()`: what a lazy module lets be called before it knows its shapes.
+        # Like `cuda()`, callable on a lazy module's parameters before their shapes are known.
         method = getattr(torch.Tensor, _build.DEVICE)
         lazy: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
         lazy._allowed_methods.append(method)
@@ -157,18 +157,18 @@ def _register() -> None:
 
 
 def _add_parts() -> None:
-    """Makes `from torch.foo.random import ...` and its like work."""
+    """Makes `from torch.foo.random import ...` and similar imports work."""
     for part in ("memory", "random", "streams"):
         sys.modules[f"torch.{_build.DEVICE}.{part}"] = getattr(_device, part)
 
 
 def _accelerators() -> _Answers:
-    """What PyTorch says of its accelerator without this device.
+    """What PyTorch returns for its accelerator without this device.
 
-    Asked only where the backend failed: it makes a PyTorch with CUDA start the driver of CUDA, and
-    processes that are forked from this one could not use that any more.
+    Called only if the backend failed: in a PyTorch with CUDA this starts CUDA's driver, and
+    processes forked from this one could not use CUDA any more.
     """
-    if torch._C._get_privateuse1_backend_name() == _build.DEVICE:  # then it says: this device
+    if torch._C._get_privateuse1_backend_name() == _build.DEVICE:  # it would return this device
         other = importlib.import_module("._defaults", __package__).other_accelerator()
         none = None if other.type == "cpu" else other
         return {"_get_accelerator": other, "_accelerator_getAccelerator": none}
@@ -195,7 +195,7 @@ def _open_library() -> None:
 
 
 def _add_operators() -> None:
-    """Makes the operators of [[operators.custom]], if any, known as the device module's `ops`."""
+    """Adds the operators of [[operators.custom]], if any, to the device module as `ops`."""
     if not _build.HAS_OPS:
         return
     ops = importlib.import_module(".ops", __package__)
@@ -204,7 +204,7 @@ def _add_operators() -> None:
 
 
 def _import(name: str) -> Optional[types.ModuleType]:
-    """A vendor's module; None while it is being made here or in a thread that waits for torch."""
+    """A vendor's module; None while this thread, or one that waits for torch, is importing it."""
     try:
         module = importlib.import_module(name)
     except RuntimeError as error:
@@ -215,7 +215,7 @@ def _import(name: str) -> Optional[types.ModuleType]:
 
 
 def _publish(name: str) -> None:
-    """Makes the names in the `__all__` of a vendor's module names of the device module."""
+    """Adds the names in the `__all__` of a vendor's module to the device module."""
     _device._unpublished.add(name)
     done = True
     try:
@@ -232,7 +232,7 @@ def _publish(name: str) -> None:
 
 
 def publish(name: str) -> None:
-    """Imports a vendor's module for the device module, and reports what is wrong with it."""
+    """Imports a vendor's module, adds its names to the device module, and reports failures."""
     wrong = _attempt(_publish, name)
     if wrong is not None:
         text = f"{_TITLE} cannot import {name}: {type(wrong).__name__}: {wrong}"
@@ -240,16 +240,16 @@ def publish(name: str) -> None:
 
 
 def _stand_aside() -> None:
-    """Has PyTorch name the cause where the device is used, and forget the device elsewhere."""
+    """Makes uses of the device raise the cause, and PyTorch ignore the device otherwise."""
     answers = _accelerators()
     _attempt(_register)
     importlib.import_module("._absent", __package__).install(answers)
 
 
 def _say_why() -> None:
-    """Has the device module and methods name the cause where another backend is the device.
+    """Makes the device module and methods raise the cause if another backend has PyTorch's place.
 
-    PyTorch cannot: its own text for the device's name lists the devices whose names it knows.
+    PyTorch itself cannot: its error for the device's name only lists the names that it knows.
     """
     if hasattr(torch, _build.DEVICE):
         return
@@ -266,7 +266,7 @@ def _refuse(self: object, *arguments: object, **options: object) -> None:
 
 
 def _later(module: str, function: str) -> Callable[[types.ModuleType], None]:
-    """A function of a module of this package, which is imported when that is called."""
+    """Returns a call of a function in a module of this package; the call imports the module."""
 
     def call(imported: types.ModuleType) -> None:
         getattr(importlib.import_module(f".{module}", __package__), function)(imported)
@@ -275,7 +275,7 @@ def _later(module: str, function: str) -> Callable[[types.ModuleType], None]:
 
 
 def _promise() -> None:
-    """What others' software will ask for, if anybody imports it."""
+    """Prepares for other packages, to be done only if a program imports them."""
     when_imported = importlib.import_module("._lazy", __package__).when_imported
     when_imported("torch.distributed.distributed_c10d", _later("_defaults", "keep_groups"))
     for sharding in ("fsdp._fully_shard._fsdp_init", "_composable.replicate_with_fsdp"):
@@ -314,14 +314,14 @@ def _promise() -> None:
 
 
 class _End:
-    """Dropped when Python has called what is registered with `atexit`, before it finalizes.
+    """Destroyed after Python has called the functions of `atexit`, before it finalizes.
 
-    What autograd's threads hold of Python has to be gone by then: a thread that takes the GIL
+    By then, autograd's threads must have released their Python objects: a thread that takes the GIL
     while Python finalizes ends the process. In a process that has not used the device there is
     nothing to wait for.
     """
 
-    #: More than a thread that has only to drop something ever takes, also on a busy machine.
+    #: More than a thread ever needs to release its objects, even on a busy machine.
     _MILLISECONDS = 5000
 
     def __init__(self) -> None:
@@ -332,25 +332,26 @@ class _End:
 
 
 def _attempt(step: Callable[..., None], *arguments: object) -> Optional[Exception]:
-    """Takes a step of loading the backend; what is wrong, or None."""
+    """Runs a step of loading the backend; returns its exception, or None."""
     try:
         step(*arguments)
-    # PyTorch turns any exception of a backend into a failed `import torch`. Whatever is wrong with
-    # this one, its library, the vendor's Python or a future PyTorch, `import torch` must go on.
+    # PyTorch turns any exception of a backend into a failed `import torch`. But `import torch` must
+    # succeed whatever is wrong with the backend, its library, the vendor's Python or a future
+    # PyTorch.
     except Exception as error:
         return error
     return None
 
 
 def _explained(error: Exception) -> BackendError:
-    """The error itself, if it is written for the user, or one that names it."""
+    """The error itself if it is written for the user, otherwise a BackendError that quotes it."""
     if isinstance(error, BackendError):
         return error
     return BackendError(f"{_TITLE} cannot be loaded: {type(error).__name__}: {error}")
 
 
 def _report(error: BackendError, cause: Optional[BaseException]) -> None:
-    """Raises or warns, as backend.toml says; on stderr where a filter makes warnings exceptions."""
+    """Raises or warns, as backend.toml says; prints if a filter turns warnings into exceptions."""
     error.__cause__ = cause
     if _build.ON_FAILURE == "error":
         raise error
@@ -361,8 +362,8 @@ def _report(error: BackendError, cause: Optional[BaseException]) -> None:
 
 
 def _load() -> Optional[Exception]:
-    """Loads the backend; what is wrong, or None. Raises BackendError if failures are errors."""
-    if _device._failure is not None:  # only where failures are errors: an import is tried again
+    """Loads the backend; returns the failure, or None. Raises it if backend.toml says so."""
+    if _device._failure is not None:  # with on_failure = "error", an import is tried again
         raise _device._failure
     taken = _attempt(_check_name_is_free)
     error = taken or _attempt(_open_library) or _attempt(_register) or _attempt(_add_operators)
@@ -374,7 +375,7 @@ def _load() -> Optional[Exception]:
             explained.args = (f"{explained}\nnote: PyTorch may name the device: {worse!r}",)
         _report(explained, error.__cause__ if explained is error else error)
         return explained
-    # As an argument `_End()` outlives all functions that are registered, whenever that was.
+    # As an argument, `_End()` outlives all registered functions, whenever they were registered.
     atexit.register(lambda _: None, _End())
     _promise()
     for name in _build.IMPORTS:

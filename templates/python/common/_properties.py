@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What the devices are, as `torch.cuda` tells of its own.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""The properties of devices, like those in `torch.cuda`.
 
-Where the runtime does not say it, the functions raise a NotImplementedError that names the
-function it would have to implement.
+If the runtime does not report them, the functions raise a NotImplementedError that names the
+function to implement.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from typing import NamedTuple, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 __all__ = [
@@ -22,42 +22,42 @@ __all__ = [
     "get_device_properties",
 ]
 
-#: A device by its index, its name or as an object; None is the current one.
+#: A device's index, name or object; None is the current device.
 _Device = Union[int, str, torch.device, None]
 
 
 class DeviceProperties(NamedTuple):
-    """What a driver tells of a device."""
+    """What a driver reports about a device."""
 
     name: str
     #: In bytes.
     total_memory: int
-    #: How many parts of the device compute at the same time; 0 where the driver does not tell.
+    #: The number of units that compute in parallel; 0 if the driver does not report it.
     multi_processor_count: int
-    #: The capability, which says what kernels the device can run.
+    #: The capability, which determines the kernels that the device can run.
     major: int
     minor: int
 
 
 def get_device_properties(device: _Device = None) -> DeviceProperties:
-    """What a device, by default the current one, is; raises as `init` does."""
+    """The properties of a device, by default the current one; raises like `init`."""
     index = _device._index(device)
     return DeviceProperties(*_device._library().properties(index))
 
 
 def get_device_name(device: _Device = None) -> str:
-    """The name of a device; raises as `get_device_properties`."""
+    """The name of a device; raises like `get_device_properties`."""
     return get_device_properties(device).name
 
 
 def get_device_capability(device: _Device = None) -> tuple[int, int]:
-    """The major and minor number of a device's capability; raises as `get_device_properties`."""
+    """The major and minor version of a device's capability; raises like `get_device_properties`."""
     properties = get_device_properties(device)
     return properties.major, properties.minor
 
 
 def can_device_access_peer(device: _Device, peer_device: _Device) -> bool:
-    """Whether tensors go from a device to another one without the host; raises as `init` does.
+    """Whether tensors can be copied between two devices without the host; raises like `init`.
 
     False for a device and itself.
     """

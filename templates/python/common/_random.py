@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""Random numbers of the device, as `torch.cuda.random` has them.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""The random numbers of the device, like `torch.cuda.random`.
 
-A generator's state is a seed and how many numbers each thread of a kernel has drawn, 16 bytes.
+A generator's state has 16 bytes: a seed, and how many numbers each thread of a kernel has drawn.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from typing import Union, overload
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 __all__ = [
@@ -31,9 +31,9 @@ _Device = Union[int, str, torch.device, None]
 
 
 class _DefaultGenerators(Sequence[torch.Generator]):
-    """The generators that operators draw from where they are given none, one for each device.
+    """The default generators, one per device, for operators that are given none.
 
-    They are made when they are asked for; asking raises as `init` does, counting raises nothing.
+    They are created on access. Accessing one raises like `init`; counting them never raises.
     """
 
     def __len__(self) -> int:
@@ -60,16 +60,16 @@ default_generators: Sequence[torch.Generator] = _DefaultGenerators()
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the current device's generator, at the device's first use where that is to come."""
+    """Seeds the current device's generator; before the device is used, at its first use."""
     if _device._failure is None:
         value = _as_seed(seed)
         _device._lazy_call(lambda: _seed_current(value), seed=True)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds the generators of all devices, at their first use where that is to come.
+    """Seeds the generators of all devices; before they are used, at their first use.
 
-    `torch.manual_seed` calls it. Does nothing where there is no device.
+    `torch.manual_seed` calls this. Does nothing if there is no device.
     """
     if _device._failure is None:
         value = _as_seed(seed)
@@ -77,7 +77,8 @@ def manual_seed_all(seed: int) -> None:
 
 
 def _as_seed(seed: int) -> int:
-    """The seed as the signed integer that an operator takes; a RuntimeError if it has no place."""
+    """The seed as the signed integer that an operator takes; raises RuntimeError if out of
+    range."""
     seed = int(seed)
     if not -(1 << 63) <= seed < 1 << 64:
         raise RuntimeError(f"seed {seed} is not in [-0x8000_0000_0000_0000, 0xffff_ffff_ffff_ffff]")
@@ -95,46 +96,46 @@ def _seed_each(seed: int) -> None:
 
 
 def seed() -> int:
-    """Seeds the current device's generator at random and returns the seed; raises as `init`."""
+    """Sets a random seed for the current device's generator and returns it; raises like `init`."""
     index = _device._index(None)
     drawn: int = _device._library().seed(index)
     return drawn % (1 << 64)
 
 
 def seed_all() -> int:
-    """Seeds all devices' generators with one random seed and returns it; raises as `init`."""
+    """Sets one random seed for all devices' generators and returns it; raises like `init`."""
     value = seed()
     _seed_each(_as_seed(value))
     return value
 
 
 def initial_seed() -> int:
-    """The seed of the current device's generator; raises as `init` does."""
+    """The seed of the current device's generator; raises like `init`."""
     index = _device._index(None)
     seed: int = _device._library().initial_seed(index)
     return seed % (1 << 64)
 
 
 def get_rng_state(device: _Device = None) -> torch.Tensor:
-    """The state of a device's generator, a tensor of bytes on the CPU; raises as `init` does."""
+    """The state of a device's generator, a tensor of bytes on the CPU; raises like `init`."""
     index = _device._index(device)
     state: torch.Tensor = _device._library().get_rng_state(index)
     return state
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
-    """The states of all devices' generators; raises as `init` does."""
+    """The states of all devices' generators; raises like `init`."""
     _device._lazy_init()
     return [get_rng_state(index) for index in range(_device.device_count())]
 
 
 def set_rng_state(new_state: torch.Tensor, device: _Device = None) -> None:
-    """Sets the state of a device's generator to one of `get_rng_state`; raises as `init` does."""
+    """Sets the state of a device's generator to one of `get_rng_state`; raises like `init`."""
     index = _device._index(device)
     _device._library().set_rng_state(index, new_state)
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
-    """Sets the states of all devices' generators; raises as `init` does."""
+    """Sets the states of all devices' generators; raises like `init`."""
     for index, state in enumerate(new_states):
         set_rng_state(state, index)

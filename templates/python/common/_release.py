@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What differs between releases of PyTorch for this package's Python; nothing else asks for it.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""Everything that differs between PyTorch releases for this package's Python code.
 
-Each is asked of PyTorch itself, so that a release built from source, which has a number of its
-own, is known as well. The library has its differences in <backendkit/torch_version.h>.
+Each function tests PyTorch itself, so that a release built from source with its own version number
+works too. For the library, <backendkit/torch_version.h> does this.
 """
 
 import importlib
@@ -13,22 +13,22 @@ from typing import Any
 
 import torch
 
-#: `torch.accelerator`, from 2.6 on.
+#: `torch.accelerator`, since 2.6.
 HAS_ACCELERATOR: bool = hasattr(torch, "accelerator")
-#: Names of dimensions: PyTorch means to take them out.
+#: Names of dimensions, which PyTorch plans to remove.
 HAS_NAMED_TENSORS: bool = hasattr(torch.Tensor, "names")
 
 
 def known_to_c(names: Iterable[str]) -> list[str]:
-    """Those of the functions of `torch._C` that this release has; raises nothing."""
+    """Those of the functions of `torch._C` that this release has; never raises."""
     return [name for name in names if hasattr(torch._C, name)]
 
 
 def classes_of_interface(module: types.ModuleType) -> dict[str, Any]:
-    """What an interface of `torch._dynamo.device_interface` calls its events and streams.
+    """The event and stream classes of an interface in `torch._dynamo.device_interface`.
 
-    From 2.6 on PyTorch's own classes. 2.5 wants subclasses of its bases for devices in its tree,
-    and only compares with them what a graph calls: nobody makes one of these.
+    From 2.6 on these are PyTorch's own classes. 2.5 needs subclasses of its bases for in-tree
+    devices, which it only compares with the calls in a graph: no objects of them are created.
     """
     if not hasattr(module, "DeviceInterfaceMeta"):
         return {"Event": torch.Event, "Stream": torch.Stream}
@@ -40,9 +40,9 @@ def classes_of_interface(module: types.ModuleType) -> dict[str, Any]:
 
 
 def guarded_calls(dynamo: types.ModuleType) -> list[dict[Any, Any]]:
-    """Dynamo's tables of functions that it calls while it traces, and again to see that they hold.
+    """Dynamo's tables of functions that it calls while it traces, and again to check the results.
 
-    Empty in releases without such guards, which call no function of a device in a graph.
+    Empty in releases without such guards; their graphs call no functions of a device.
     """
     known = importlib.import_module(f"{dynamo.__name__}.variables.torch")
     names = ("constant_fold_functions_need_guards", "constant_fold_functions")
@@ -51,8 +51,8 @@ def guarded_calls(dynamo: types.ModuleType) -> list[dict[Any, Any]]:
 
 
 def asks_for_overrides(inductor: types.ModuleType) -> bool:
-    """Whether `torch._inductor.codegen.common` looks for a device's overrides when it needs them.
+    """Whether `torch._inductor.codegen.common` looks up a device's overrides when it needs them.
 
-    An older release would take what is registered there for its own devices' registration.
+    An older release would mistake an entry there for the registration of its own devices.
     """
     return hasattr(inductor, "_initialize_device_op_overrides")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The operators of torchvision under autocast on the device.
 
 Imported when torchvision is, not by `import torch`, and does not need it; see `_loader.py`.
@@ -11,11 +11,11 @@ from typing import Any, Callable
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 _NAME: str = _device._NAME
-#: torchvision registers these for autocast on its own devices, to compute in float32.
+#: For autocast on its own devices, torchvision registers these to compute in float32.
 _OPERATORS = "nms roi_align roi_pool ps_roi_align ps_roi_pool deform_conv2d".split()
 
 _library = torch.library.Library("torchvision", "FRAGMENT")
@@ -41,7 +41,7 @@ def _in_float32(operator: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def add_autocast(module: types.ModuleType) -> None:
-    """Registers the operators that torchvision has for autocast on the device."""
+    """Registers torchvision's operators for autocast on the device."""
     key = "AutocastPrivateUse1"
     for name in _OPERATORS:
         operator = getattr(torch.ops.torchvision, name, None)

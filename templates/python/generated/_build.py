@@ -7,9 +7,11 @@ from typing import Optional
 
 #: Name of the device: `torch.device("{{device}}")`, `torch.{{device}}`.
 DEVICE = "{{device}}"
-#: What it is, in a sentence.
+#: What messages for people call it.
+DISPLAY_NAME = {{display_name_quoted}}
+#: A one-sentence summary.
 SUMMARY = {{summary_quoted}}
-#: What pip installs, and the Python module that holds the backend.
+#: What pip installs, and the Python module that contains the backend.
 PACKAGE = "{{package}}"
 MODULE = "{{module}}"
 VERSION = "{{version}}"
@@ -19,13 +21,13 @@ TORCH_MINOR = "{{torch_minor}}"
 ON_FAILURE = "{{on_failure}}"
 #: The vendor's modules to import once the library is loaded.
 IMPORTS: list[str] = {{imports}}
-#: Whether there are operators of the vendor's own: [[operators.custom]].
+#: Whether there are custom operators: [[operators.custom]].
 HAS_OPS = {{has_ops}}
 #: Names of the dtypes that autocast may use on the device.
 AMP_DTYPES: list[str] = {{amp_dtypes}}
-#: What computes an operator that has no kernel: "cpu", or nothing, which is an "error".
+#: What happens to an operator without a kernel: "cpu" computes it; otherwise "error".
 FALLBACK = "{{fallback}}"
-#: Names of the dtypes that kernels compute, all of them together; None where one takes any dtype.
+#: Names of the dtypes of all kernels together; None if any kernel accepts every dtype.
 KERNEL_DTYPES: Optional[list[str]] = {{kernel_dtypes}}
 #: The operators with a kernel, as [operators.kernels] names them.
 KERNELS: list[str] = {{kernels}}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""A package with a backend in it: the summary of backend.toml stands for this text."""
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""A package that contains a PyTorch backend; the summary of backend.toml replaces this text."""
 
 import importlib
 import os
@@ -11,14 +11,14 @@ from ._build import VERSION as __version__
 __all__ = ["__version__", "cmake_prefix_path", "is_loaded"]
 __doc__ = _SUMMARY
 
-#: For CMAKE_PREFIX_PATH of a C++ project, whose `find_package` then finds this package.
+#: Add this to CMAKE_PREFIX_PATH of a C++ project, so that `find_package` finds this package.
 cmake_prefix_path: str = os.path.join(os.path.dirname(os.path.abspath(__file__)), "share", "cmake")
 
 #: Whether the backend's library is loaded; the module `torch` of this package sets it.
 is_loaded: bool = globals().get("is_loaded", False)
 
 try:
-    from ._editable import SOURCE  # only in editable builds: the folder of the vendor's Python
+    from ._editable import SOURCE  # in editable builds only: the folder of the vendor's Python
 except ModuleNotFoundError:
     pass
 else:
@@ -27,10 +27,10 @@ else:
 
 
 def _autoload() -> None:
-    """Loads the backend, unless that is done; PyTorch calls it at the end of `import torch`.
+    """Loads the backend unless it is loaded; PyTorch calls it at the end of `import torch`.
 
-    Returns also when the backend cannot be loaded, after one warning, unless backend.toml has
-    `on_failure = "error"`: then it raises an ImportError.
+    If the backend cannot be loaded, this warns once and returns. If backend.toml has `on_failure =
+    "error"`, it raises an ImportError instead.
     """
     if not is_loaded:
         importlib.import_module(".torch", __name__)._autoload()

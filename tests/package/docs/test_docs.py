@@ -121,7 +121,7 @@ def test_tables_of_keys(request: pytest.FixtureRequest) -> None:
             ("description.md", f"## `[{name}]`", table)
             for name, table in schema["properties"].items()
         ),
-        ("custom-operators.md", "One table an operator:", custom),
+        ("custom-operators.md", "Each operator has one table:", custom),
     ]
     for name, heading, table in places:
         if "additionalProperties" in table and table["additionalProperties"] is not False:

@@ -4,6 +4,7 @@
 from typing import Optional
 
 DEVICE = "foo"
+DISPLAY_NAME = "Foo"
 SUMMARY = "The device foo for PyTorch"
 PACKAGE = "torch_foo"
 MODULE = "torch_foo"

@@ -9,9 +9,9 @@ COLUMNS = {
     "c10": "throws a `c10::Error`",
     "other": "throws anything else",
     "null": "returns null or 0",
-    "garbage": "returns what cannot be",
+    "garbage": "returns an invalid value",
     "slow": "is slow",
-    "late": "throws when its work has begun",
+    "late": "throws after its work has started",
 }
 #: The functions that may return what a result must not be.
 _MAY_RETURN = {
@@ -31,9 +31,9 @@ _MAY_RETURN = {
 _HEAD = """\
 # Faults of a runtime
 
-What comes of each function of your [runtime](runtime.md) when it fails: at the first use of the
-device and, after the stroke where that differs, when the device has been in use. Measured under
-AddressSanitizer; made by `./dev test tests/runtime/faults --update`.
+What happens when a function of your [runtime](runtime.md) fails. Where a cell has two results, the
+first is for the first use of the device and the second for a device already in use. Measured under
+AddressSanitizer; `./dev test tests/runtime/faults --update` writes this page.
 
 """
 
@@ -41,17 +41,18 @@ _TAIL = """
 - **error**: a Python exception whose text names the function, the device and what was thrown or
   returned, such as `foo::Runtime::copy failed on foo:0: ...`. It is a `RuntimeError`; a
   `c10::Error` keeps its own type.
-- **warning**: the same text as a warning, where nothing can be thrown: memory or an event is given
-  back.
-- **no device**: the device's first use raises a `RuntimeError` that there is none, and
+- **warning**: the same text as a warning, where nothing can be thrown: memory or an event is being
+  freed.
+- **no device**: the first use of the device raises a `RuntimeError` that says there is none, and
   `torch.foo.device_count()` is 0.
-- **out of memory**: `torch.OutOfMemoryError`, after what is cached has been given back.
+- **out of memory**: `torch.OutOfMemoryError`, after cached memory has been returned to the driver.
 - **waits**: the call takes as long as the function; nothing else changes.
-- **right**: nothing is noticed, since the function is called once in a process, and was before.
+- **right**: the fault has no effect, because the program does not call the function at that point.
 
-No fault ends the process, and when the function is right again the device computes as before; only
-devices that could not be counted stay uncounted to the end of the process. What cannot be seen from
-outside is not in the table: a driver that says work is done when it is not, or copies other bytes.
+No fault ends the process, and once the function works again, so does the device. The one exception
+is a failed `device_count`, which is not called again in the process. Faults that BackendKit cannot
+detect are not in the table: a driver that reports work as completed too early, or copies the wrong
+bytes.
 """
 
 

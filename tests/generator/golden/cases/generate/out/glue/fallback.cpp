@@ -27,8 +27,8 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 }  // namespace backendkit
 
-// Here and not in backend.cpp: only this file and tensors.cpp pay for torch/library.h, which takes
-// longer to compile than all the rest of backend.cpp.
+// In this file, not in backend.cpp, because torch/library.h takes longer to compile than the rest
+// of backend.cpp: only this file and tensors.cpp include it.
 BACKENDKIT_LIBRARY_FRAGMENT(_torch_kite, library) {
   backendkit::AutogradThreads::prepare();
   backendkit::Devices<::kite::Runtime>::set_threads(

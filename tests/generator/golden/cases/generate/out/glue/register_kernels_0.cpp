@@ -8,7 +8,7 @@
 #include <ATen/ops/add_meta.h>
 #include <ATen/ops/mm_meta.h>
 
-// As in kernels.h, which is not included here so that a new kernel changes one of these files.
+// As in kernels.h, which is not included so that a new kernel changes only one of these files.
 namespace kite { void add(const at::Tensor&, const at::Tensor&, const at::Scalar&, const at::Tensor&); }
 namespace kite { at::Tensor empty(at::IntArrayRef, std::optional<at::ScalarType>, std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat>); }
 namespace kite { void mm(const at::Tensor&, const at::Tensor&, const at::Tensor&); }

@@ -7,7 +7,8 @@
 #include <ATen/core/Tensor.h>
 #include <tuple>
 
-// As in kernels.h, which this file leaves out: it is compiled anew for custom operators alone.
+// As in kernels.h. This file does not include that, so that only changes to custom operators
+// recompile it.
 // kite::both(Tensor[] xs, ScalarType? dtype=None) -> (Tensor, Tensor[] rest)
 std::tuple<at::Tensor, std::vector<at::Tensor>> both(
     at::TensorList xs,
@@ -59,7 +60,7 @@ BACKENDKIT_LIBRARY_IMPL(kite, Meta, library) {
                                                             &::kite::scale_meta>());
 }
 
-// Without a formula for gradients, asking for one raises an error.
+// Without a formula for gradients, computing one raises an error.
 BACKENDKIT_LIBRARY_IMPL(kite, Autograd, library) {
   library.impl("both", torch::autograd::autogradNotImplementedFallback());
   library.impl("scale_.by",

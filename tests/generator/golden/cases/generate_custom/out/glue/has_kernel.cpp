@@ -7,7 +7,7 @@
 
 namespace {
 
-// Every operator that a kernel of the description answers, sorted.
+// Every operator that a kernel of the description serves, sorted.
 constexpr auto kOperators = std::to_array<std::string_view>({
     "~",
 });

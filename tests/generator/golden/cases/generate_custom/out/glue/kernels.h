@@ -5,8 +5,8 @@
 #include <ATen/core/Tensor.h>
 #include <tuple>
 
-// The functions that backend.toml names. Define each with exactly these types; the current device
-// is that of the arguments while one runs.
+// The functions that backend.toml names. Define each with exactly these types; while one runs, the
+// device of its arguments is the current one.
 
 // kite::both(Tensor[] xs, ScalarType? dtype=None) -> (Tensor, Tensor[] rest)
 std::tuple<at::Tensor, std::vector<at::Tensor>> both(

@@ -4,8 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
-// The functions that backend.toml names. Define each with exactly these types; the current device
-// is that of the arguments while one runs.
+// The functions that backend.toml names. Define each with exactly these types; while one runs, the
+// device of its arguments is the current one.
 
 // relu(Tensor self) -> Tensor
 at::Tensor relu(const at::Tensor& self);

@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add_meta.h>
 
-// As in kernels.h, which is not included here so that a new kernel changes one of these files.
+// As in kernels.h, which is not included so that a new kernel changes only one of these files.
 at::Tensor relu(const at::Tensor&);
 namespace kite { void add(const at::Tensor&, const at::Tensor&, const at::Scalar&, const at::Tensor&); }
 

@@ -21,13 +21,13 @@ BACKENDKIT_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
 
 BACKENDKIT_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
   library.impl("_copy_from", &backendkit::Copier<::kite::Runtime>::copy_quantized);
-  // Files and copies of quantized tensors are made of storages, which the CPU cannot take.
+  // Files and copies of quantized tensors set storages, for which there is no fallback to the CPU.
   library.impl("set_.source_Storage_storage_offset",
                &backendkit::TensorOperators<::kite::Runtime>::set_storage);
 }
 
-// A copy resolves conjugate and negative bits itself. Without this the fallback of these keys would
-// clone the tensor, which is a copy, and so on for ever.
+// A copy resolves conjugate and negative bits itself. Otherwise the fallback of these keys would
+// clone the tensor, which is a copy, and so on without end.
 BACKENDKIT_LIBRARY_IMPL(aten, Conjugate, library) {
   library.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

@@ -1,4 +1,4 @@
-"""Your own Python for npu: what `__all__` lists appears in `torch.npu` too."""
+"""Your own Python code for npu: the names in `__all__` also appear in `torch.npu`."""
 
 import torch
 

@@ -7,7 +7,7 @@
 
 #include "simulator.h"
 
-// Replace each body by a call of your driver.
+// Replace the body of each function with a call to your driver.
 
 namespace kite {
 
@@ -21,14 +21,14 @@ simulator::Event& event_of(backendkit::EventHandle event) {
 
 }  // namespace
 
-// PyTorch asks once in a process, also where there is no driver: it gets 0 then.
+// Called once per process, even if there is no driver; return 0 then.
 int Runtime::device_count() { return simulator::device_count(); }
 
 int Runtime::current_device() { return current; }
 
 void Runtime::set_device(int device) { current = device; }
 
-// Null means that the device has no such block left; PyTorch then raises torch.OutOfMemoryError.
+// Return null if the device has not enough memory; PyTorch then raises torch.OutOfMemoryError.
 void* Runtime::allocate(std::size_t bytes, int device) { return simulator::allocate(bytes, device); }
 
 void Runtime::deallocate(void* pointer, std::size_t bytes, int device) {
@@ -45,7 +45,7 @@ void Runtime::copy(void* dst, const void* src, std::size_t bytes, backendkit::Co
 
 void Runtime::synchronize(int device) { simulator::wait_for_all(device); }
 
-// Threads of the host have one priority here.
+// All simulated streams have the same priority.
 backendkit::StreamHandle Runtime::create_stream(int device, int) {
   return simulator::create_stream(device);
 }
@@ -58,7 +58,7 @@ bool Runtime::query_stream(backendkit::StreamHandle stream, int device) {
   return simulator::idle(simulator::stream_of(stream, device));
 }
 
-// Every event notes its time.
+// Every simulated event records its time, so `timing` is ignored.
 backendkit::EventHandle Runtime::create_event(int, bool) { return simulator::create_event(); }
 
 void Runtime::destroy_event(backendkit::EventHandle event, int) {

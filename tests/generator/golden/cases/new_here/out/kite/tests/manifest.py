@@ -1,6 +1,7 @@
-"""For torchcts, which runs from this folder: `torchcts run --device kite`."""
+"""The manifest of torchcts. Run it in this folder: `torchcts run --device kite`."""
 
 from torch_kite.testing import torchcts_manifest
 
-# What the device can is known; say here what torchcts should do besides, such as skip_ops=[...].
+# The backend itself reports what the device supports. Pass other settings of torchcts here, such
+# as skip_ops=[...].
 manifest = torchcts_manifest()

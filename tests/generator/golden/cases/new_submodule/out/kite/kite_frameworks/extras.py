@@ -1,4 +1,4 @@
-"""Your own Python for kite: what `__all__` lists appears in `torch.kite` too."""
+"""Your own Python code for kite: the names in `__all__` also appear in `torch.kite`."""
 
 import torch
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What PyTorch is told where the backend could not be loaded.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""Gives PyTorch's place for the accelerator back when the backend could not be loaded.
 
-The device's name is known to PyTorch then, and a known name makes PyTorch take the device for
-the machine's accelerator. So that programs which do not use it go on as without this package,
-its place is given back here to the accelerator that PyTorch had before, or to none.
+PyTorch then knows the device's name, and takes any device that it knows for the machine's
+accelerator. So that programs that do not use the device run as they do without this package, this
+module makes PyTorch use the accelerator that it had before, or none.
 """
 
 import importlib
@@ -12,11 +12,11 @@ from typing import Any, Callable, Optional, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 _release = importlib.import_module("._release", __package__)
 
-#: What torch.accelerator calls below torch._C, and the function of a device module that does it.
+#: The functions of torch._C that torch.accelerator calls, and their equivalents in a device module.
 _FUNCTIONS: dict[str, str] = {
     "_accelerator_deviceCount": "device_count",
     "_accelerator_emptyCache": "empty_cache",
@@ -37,14 +37,14 @@ _FUNCTIONS: dict[str, str] = {
     "_accelerator_synchronizeDevice": "synchronize",
 }
 
-# The registration lasts as long as this object.
+# Keeps the registration alive.
 _library: Optional[torch.library.Library] = None
 
 
 def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None:
-    """Names the cause where the device is used, and leaves torch.accelerator to what is there.
+    """Makes uses of the device raise the cause, and torch.accelerator use what is there instead.
 
-    `answers` holds what the functions of torch._C that name the accelerator returned or raised
+    `answers` has what the functions of torch._C that return the accelerator returned or raised
     before the device's name was known.
     """
     global _library
@@ -65,7 +65,7 @@ def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None
 
 
 def _refuse(operator: Any, *arguments: Any, **options: Any) -> None:
-    """What an operator on the device does; most uses meet PyTorch's call of `_lazy_init` before."""
+    """Stands for every operator on the device; mostly PyTorch calls `_lazy_init` before."""
     _device._lazy_init()
 
 
@@ -83,7 +83,7 @@ def _no_accelerator() -> RuntimeError:
 
 
 def _delegate(function: str, other: Optional[torch.device]) -> Callable[..., Any]:
-    """A function of torch._C that uses the device module of `other`, if there is one."""
+    """A replacement for a function of torch._C that calls the device module of `other`, if any."""
 
     def call(*arguments: Any) -> Any:
         if other is None:
@@ -105,7 +105,7 @@ def _delegate(function: str, other: Optional[torch.device]) -> Callable[..., Any
 
 
 def _keep_pinning(other: Optional[torch.device]) -> None:
-    """Makes tensors on the CPU pin their memory for `other`, or say that there is nothing to."""
+    """Makes CPU tensors pin their memory for `other`, or raise an error if there is none."""
     is_pinned, pin_memory = torch.Tensor.is_pinned, torch.Tensor.pin_memory
 
     def is_pinned_here(self: torch.Tensor, device: Any = None) -> bool:
@@ -129,10 +129,10 @@ def _keep_pinning(other: Optional[torch.device]) -> None:
 
 
 def _stand_in(original: type, other: Optional[torch.device]) -> type:
-    """A class to be called in the place of `original`, whose objects and subclasses are its own.
+    """A class to call in place of `original`; its objects and subclasses are those of `original`.
 
-    For the device it raises the cause, and where no device is named it takes `other` or the CPU.
-    PyTorch's own classes are immutable and raise a text that names no cause.
+    If the device is named, it raises the cause; if no device is named, it uses `other` or the CPU.
+    PyTorch's own classes are immutable and raise an error that gives no cause.
     """
 
     class Kind(type(original)):  # type: ignore[misc]

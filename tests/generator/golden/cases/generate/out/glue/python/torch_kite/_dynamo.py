@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device in torch.compile.
 
-Imported by Dynamo's own import, not by `import torch`; see `_loader.py`. What a release of PyTorch
+Imported when Dynamo is imported, not by `import torch`; see `_loader.py`. What a PyTorch release
 lacks is left out: Dynamo then breaks the graph there, and the result is the same.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _autograd = importlib.import_module("._autograd", __package__)
 _device: Any = importlib.import_module("._device", __package__)
 _release = importlib.import_module("._release", __package__)
@@ -24,32 +24,32 @@ _NAME: str = _device._NAME
 
 
 def _ask(function: str, *arguments: Any) -> Any:
-    """A function that the device module has if the runtime has it."""
+    """A function that the device module has if the runtime supports it."""
     if not hasattr(_device, function):
         raise NotImplementedError(f"torch.{_NAME} has no {function}")
     return getattr(_device, function)(*arguments)
 
 
 def _capability(device: Any = None) -> Any:
-    """What code generators tell devices apart by; nothing where the runtime does not say."""
+    """What code generators use to tell devices apart; nothing if the runtime does not report it."""
     return (
         _ask("get_device_capability", device) if hasattr(_device, "get_device_capability") else ""
     )
 
 
 def add_interface(module: types.ModuleType) -> None:
-    """Registers the device with `torch._dynamo.device_interface`, unless somebody has."""
+    """Registers the device with `torch._dynamo.device_interface`, unless that is done already."""
     if _NAME in module.device_interfaces:
         return
     interface = _interface(module)
     module.register_interface_for_device(_NAME, interface)
-    for index in range(_device.device_count()):  # older releases look for these
+    for index in range(_device.device_count()):  # older releases require these
         module.register_interface_for_device(f"{_NAME}:{index}", interface)
 
 
 def _interface(module: types.ModuleType) -> type:
     class Worker:
-        """Of processes that compile and must not use the device."""
+        """For processes that compile and must not use the device."""
 
         @staticmethod
         def set_device(device: int) -> None:
@@ -100,15 +100,16 @@ def _interface(module: types.ModuleType) -> type:
 
 
 def teach(dynamo: types.ModuleType) -> None:
-    """Tells Dynamo what it may know of the device's functions while it traces."""
+    """Tells Dynamo which of the device's functions it may call, trace or put in a graph."""
     if _streams_are_known(dynamo):
         dynamo.allow_in_graph(_streams._context)
     _fold(dynamo)
-    # Dynamo does not trace what PyTorch calls between two graphs, as this is.
+    # PyTorch calls this function between two graphs, so Dynamo must not trace it.
     dynamo.decorators.skip(_autograd.Engine.run_backward)
-    # A graph holds nothing of what the library's operators read and change, and AOT autograd would
-    # call them while it traces and never again. So each breaks the graph. `device` is no exception
-    # by `register_device_context_manager`: a device without an index would be another one there.
+    # A graph does not record the state that the library's operators read and change, and AOT
+    # autograd would call them once while it traces and never again. So each of them breaks the
+    # graph. `device` cannot use `register_device_context_manager`: it would give a device without
+    # an index another meaning.
     outside = {name: _outside(dynamo, operator) for name, operator in _device._operators()}
     _device._outside_graphs = types.SimpleNamespace(**outside)
 
@@ -119,7 +120,7 @@ def _outside(dynamo: types.ModuleType, operator: Callable[..., Any]) -> Any:
     def call(*arguments: Any) -> Any:
         return operator(*arguments)
 
-    call.__qualname__ = str(operator)  # what PyTorch says where it may not break the graph
+    call.__qualname__ = str(operator)  # PyTorch's message if it may not break the graph
     return dynamo.disable(call)
 
 
@@ -129,9 +130,9 @@ def _streams_are_known(dynamo: types.ModuleType) -> bool:
 
 
 def _fold(dynamo: types.ModuleType) -> None:
-    """Has the functions called while a graph is traced, and again to see that they return the same.
+    """Makes Dynamo call these functions while it traces, and again to check that the results hold.
 
-    Releases without such guards call none of them in a graph.
+    In releases without such guards, a graph calls none of them.
     """
     for table in _release.guarded_calls(dynamo):
         for function in (_device.is_initialized, _device._current_device, _device.device_count):
@@ -140,8 +141,10 @@ def _fold(dynamo: types.ModuleType) -> None:
 
 
 def refuse_code(module: types.ModuleType) -> None:
-    """Has Inductor say which backends of torch.compile work, as long as it has no code generator
-    for the device, where it would raise an AssertionError, or a KeyError of the name.
+    """Makes Inductor name the backends of torch.compile that work on the device.
+
+    It does so while it has no code generator for the device, where it would otherwise raise an
+    AssertionError, or a KeyError with the device's name.
     """
     if _release.asks_for_overrides(module) and _NAME not in module.device_op_overrides_dict:
         module.register_device_op_overrides(_NAME, module.DeviceOpOverrides())
@@ -166,7 +169,7 @@ def refuse_code(module: types.ModuleType) -> None:
 
 
 def _backends() -> list[str]:
-    """The backends of torch.compile that come with this package."""
+    """The torch.compile backends that this package provides."""
     vendor: str = _device._build.PACKAGE
     entries = importlib.metadata.entry_points(group="torch_dynamo_backends")
     named = {one.name for one in entries if one.value.partition(":")[0].split(".")[0] == vendor}

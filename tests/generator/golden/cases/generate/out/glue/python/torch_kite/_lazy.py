@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What is done when somebody imports a module, and costs nothing before."""
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""Calls functions when a program imports a module, and costs nothing before."""
 
 import importlib.machinery
 import sys
@@ -17,14 +17,14 @@ _PACKAGE: str = importlib.import_module("._build", __package__).PACKAGE
 _Call = Callable[[types.ModuleType], None]
 
 _lock = threading.Lock()
-_waiting: dict[str, list[_Call]] = {}  # by the modules that nobody has imported yet
+_waiting: dict[str, list[_Call]] = {}  # by the names of modules that are not imported yet
 
 
 def when_imported(name: str, call: _Call) -> None:
-    """Calls `call(module)` once, as soon as the module `name` is imported, or now if it is.
+    """Calls `call(module)` once: when the module `name` is imported, or now if it already is.
 
-    The import has not returned then, so nobody has seen the module before. What `call` raises
-    becomes a RuntimeWarning, for whoever imports the module need not know of this package.
+    The call happens before the import returns, so nothing has used the module yet. An exception in
+    `call` becomes a RuntimeWarning, because the importing program may not know this package.
     """
     with _lock:
         module = sys.modules.get(name)
@@ -39,8 +39,8 @@ def when_imported(name: str, call: _Call) -> None:
 def _call(call: _Call, module: types.ModuleType) -> None:
     try:
         call(module)
-    # Whatever is wrong with this package, or new in the other one, the import must go on: also
-    # where a filter makes warnings exceptions.
+    # The import must succeed, whatever is wrong with this package or new in the other one, and even
+    # if a filter turns warnings into exceptions.
     except Exception as error:
         text = f"{_PACKAGE} could not set itself up for {module.__name__}: "
         text += f"{type(error).__name__}: {error}"
@@ -51,18 +51,18 @@ def _call(call: _Call, module: types.ModuleType) -> None:
 
 
 def _finish(module: types.ModuleType) -> None:
-    """The module is there: nobody waits for it any more."""
+    """Makes the waiting calls for a module that has been imported."""
     with _lock:
         calls = _waiting.pop(module.__name__, [])
         if not _waiting:
-            # A new list: a thread that goes through the old one would miss the next finder.
+            # A new list, because a thread that iterates over the old one would skip a finder.
             sys.meta_path = [finder for finder in sys.meta_path if finder is not _finder]
     for call in calls:
         _call(call, module)
 
 
 class _Finder:
-    """Finds modules as those after it in sys.meta_path do, and sees when they are there."""
+    """Finds modules through the finders after it in sys.meta_path, and wraps their loaders."""
 
     def find_spec(
         self,
@@ -88,7 +88,7 @@ _finder = _Finder()
 
 
 class _Loader:
-    """Stands for another loader, which is the one that the module sees."""
+    """Wraps another loader, which is the only one that the module itself sees."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader

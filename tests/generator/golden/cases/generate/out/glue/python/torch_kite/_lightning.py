@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device in Lightning.
 
-Imported when Lightning is, not by `import torch`, and does not need it; see `_loader.py`.
+Imported when Lightning is, not by `import torch`, and does not need Lightning; see `_loader.py`.
 """
 
 import functools
@@ -13,14 +13,14 @@ from typing import Any, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 _NAME: str = _device._NAME
 
 
 def add_accelerator(module: types.ModuleType) -> None:
-    """Registers `accelerator="foo"`, unless somebody has."""
+    """Registers `accelerator="foo"`, unless it is already registered."""
     registry = getattr(module, "AcceleratorRegistry", None) or vars(module)["ACCELERATOR_REGISTRY"]
     if _NAME not in registry:
         made = _accelerator(vars(module)["Accelerator"])
@@ -28,7 +28,7 @@ def add_accelerator(module: types.ModuleType) -> None:
 
 
 def add_strategy(module: types.ModuleType) -> None:
-    """Registers `strategy="foo"`, which works on one device, unless somebody has."""
+    """Registers `strategy="foo"`, which uses one device, unless it is already registered."""
     registry = getattr(module, "StrategyRegistry", None) or vars(module)["STRATEGY_REGISTRY"]
     if _NAME not in registry:
         made = _strategy(vars(module)["SingleDeviceStrategy"])
@@ -37,7 +37,7 @@ def add_strategy(module: types.ModuleType) -> None:
 
 def _accelerator(base: Any) -> type:
     class Accelerator(base):  # type: ignore[misc]
-        """The device, as Lightning knows devices."""
+        """The device as a Lightning accelerator."""
 
         def setup_device(self, device: torch.device) -> None:
             if device.type != _NAME:
@@ -52,7 +52,7 @@ def _accelerator(base: Any) -> type:
 
         @staticmethod
         def parse_devices(devices: Union[int, str, list[int]]) -> list[int]:
-            """The indices that are meant: a number of devices, -1 for all, or indices."""
+            """The requested indices, from a number of devices, -1 for all, or indices."""
             if isinstance(devices, str) and "," in devices:
                 chosen = [int(one) for one in devices.split(",") if one.strip()]
             elif isinstance(devices, (int, str)):
@@ -71,7 +71,7 @@ def _accelerator(base: Any) -> type:
 
         @staticmethod
         def auto_device_count() -> int:
-            """What `devices="auto"` takes: one, for several would need a process group."""
+            """The number that `devices="auto"` uses: one; several would need a process group."""
             count: int = _device.device_count()
             return min(1, count)
 
@@ -86,13 +86,13 @@ def _accelerator(base: Any) -> type:
         def get_device_stats(self, device: Any) -> dict[str, Any]:
             return dict(_device.memory.memory_stats(device))
 
-    Accelerator.__qualname__ = Accelerator.__name__  # it is named in messages
+    Accelerator.__qualname__ = Accelerator.__name__  # used in messages
     return Accelerator
 
 
 def _strategy(base: Any) -> type:
     class Strategy(base):  # type: ignore[misc]
-        """Lightning's strategy for one device, which is the accelerator's first."""
+        """Lightning's strategy for one device: the first of the accelerator's."""
 
         strategy_name = _NAME
 
@@ -114,10 +114,10 @@ def _strategy(base: Any) -> type:
 
 
 def choose(module: types.ModuleType) -> None:
-    """Has `accelerator="foo"` need no strategy, `"auto"` take the device where it would take
-    the CPU, and mixed precision be that of the device.
+    """Makes Lightning's connectors handle the device like those on their own lists.
 
-    Lightning's connectors have lists of the accelerators that they know.
+    `accelerator="foo"` needs no strategy, `"auto"` uses the device where it would use the CPU, and
+    mixed precision is the device's.
     """
     names = ("_AcceleratorConnector", "_Connector")
     connector = next(vars(module)[name] for name in names if name in vars(module))
@@ -158,7 +158,7 @@ def choose(module: types.ModuleType) -> None:
     def _check_and_init_precision(self: Any) -> Any:
         if not _is_ours(self):
             return check_precision(self)
-        # Lightning makes mixed precision for CUDA where it does not know the accelerator.
+        # For an unknown accelerator, Lightning sets up mixed precision for CUDA.
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*CUDA is not available")
             made = check_precision(self)
@@ -176,7 +176,7 @@ def choose(module: types.ModuleType) -> None:
 
 
 def _is_ours(connector: Any) -> bool:
-    """Whether a connector of Lightning has the device for its accelerator."""
+    """Whether the accelerator of one of Lightning's connectors is the device."""
     flag = connector._accelerator_flag
     return bool(flag == _NAME or getattr(flag, "name", lambda: None)() == _NAME)
 
@@ -186,8 +186,10 @@ def _has_process_group() -> bool:
 
 
 def _would_do(connector: Any) -> bool:
-    """Whether what a program has asked for besides, when it names no accelerator, can be had on the
-    device: a strategy that is another's, or more devices than one, stay on the CPU."""
+    """Whether the device can do what a program that names no accelerator has asked for.
+
+    If it asks for another device's strategy, or for more than one device, it stays on the CPU.
+    """
     strategy, devices = connector._strategy_flag, connector._devices_flag
     place = getattr(strategy, "_root_device", None)
     if place is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""The memory of the device, as `torch.cuda.memory` has it.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""The memory of the device, like `torch.cuda.memory`.
 
-Figures are bytes or counts. In a process that has not used the device, statistics are empty and
-figures of them 0: to ask for these is no use.
+Values are bytes or counts. In a process that has not used the device, statistics are empty or 0:
+reading them does not start the device.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from typing import Any, Optional, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 __all__ = [
@@ -41,17 +41,17 @@ _Rows = Iterator[tuple[int, ...]]
 
 
 def empty_cache() -> None:
-    """Gives memory that no tensor has back to the driver. Does nothing where there is no device."""
+    """Returns memory that no tensor uses to the driver. Does nothing if there is no device."""
     if _device.is_available():
         _device._library().empty_cache()
 
 
 def memory_stats(device: _Device = None) -> dict[str, int]:
-    """Figures of a device's allocator, with the names of `torch.cuda.memory_stats`.
+    """Statistics of a device's allocator, with the names of `torch.cuda.memory_stats`.
 
-    `"allocated_bytes.all.peak"`, for instance: allocation, segment, active, inactive_split,
-    allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes or requested_bytes; all,
-    small_pool or large_pool; current, peak, allocated or freed.
+    A name such as `"allocated_bytes.all.peak"` has three parts: allocation, segment, active,
+    inactive_split, allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes or
+    requested_bytes; all, small_pool or large_pool; current, peak, allocated or freed.
     """
     if not _device.is_initialized():
         return {}
@@ -60,7 +60,7 @@ def memory_stats(device: _Device = None) -> dict[str, int]:
 
 
 def memory_stats_as_nested_dict(device: _Device = None) -> dict[str, Any]:
-    """The figures of `memory_stats` by the parts of their names."""
+    """The values of `memory_stats` in nested dictionaries, by the parts of their names."""
     nested: dict[str, Any] = {}
     for name, figure in memory_stats(device).items():
         *above, last = name.split(".")
@@ -72,41 +72,41 @@ def memory_stats_as_nested_dict(device: _Device = None) -> dict[str, Any]:
 
 
 def memory_allocated(device: _Device = None) -> int:
-    """The bytes that tensors have."""
+    """The bytes allocated to tensors."""
     return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
 def max_memory_allocated(device: _Device = None) -> int:
-    """The most bytes that tensors had, since the start or `reset_peak_memory_stats`."""
+    """The most bytes allocated to tensors, since the start or `reset_peak_memory_stats`."""
     return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
 def memory_reserved(device: _Device = None) -> int:
-    """The bytes that the allocator has of the driver."""
+    """The bytes that the allocator holds from the driver."""
     return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
 def max_memory_reserved(device: _Device = None) -> int:
-    """The most bytes it had of the driver, since the start or `reset_peak_memory_stats`."""
+    """The most bytes held from the driver, since the start or `reset_peak_memory_stats`."""
     return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
 def reset_peak_memory_stats(device: _Device = None) -> None:
-    """Makes each peak what is current. Does nothing before a device is used."""
+    """Sets each peak to the current value. Does nothing before a device is used."""
     if _device.is_initialized():
         _device._library().reset_peak_memory_stats(_device._index(device))
 
 
 def reset_accumulated_memory_stats(device: _Device = None) -> None:
-    """Begins to count what is allocated and freed anew. Does nothing before a device is used."""
+    """Resets the counts of what is allocated and freed. Does nothing before a device is used."""
     if _device.is_initialized():
         _device._library().reset_accumulated_memory_stats(_device._index(device))
 
 
 def mem_get_info(device: _Device = None) -> tuple[int, int]:
-    """The free and all bytes of a device, of all processes.
+    """The free and total bytes of a device, for all processes together.
 
-    Raises as `init` does, and NotImplementedError where the runtime does not say it.
+    Raises like `init`, and NotImplementedError if the runtime does not report them.
     """
     index = _device._index(device)
     free_and_total: tuple[int, int] = _device._library().memory_info(index)
@@ -114,24 +114,24 @@ def mem_get_info(device: _Device = None) -> tuple[int, int]:
 
 
 def set_per_process_memory_fraction(fraction: float, device: _Device = None) -> None:
-    """Lets this process have at most a part, from 0 to 1, of a device's memory.
+    """Limits this process to a fraction, from 0 to 1, of a device's memory.
 
-    More is as if the device had no more: `torch.OutOfMemoryError`. Raises as `mem_get_info`, and a
-    ValueError for what is no fraction.
+    Allocating more raises `torch.OutOfMemoryError`. Raises like `mem_get_info`, and a ValueError
+    for an invalid fraction.
     """
     index = _device._index(device)
     _device._library().set_memory_fraction(index, fraction)
 
 
 def get_per_process_memory_fraction(device: _Device = None) -> float:
-    """The part of a device's memory that this process may have; raises as `init` does."""
+    """The fraction of a device's memory that this process may use; raises like `init`."""
     index = _device._index(device)
     fraction: float = _device._library().memory_fraction(index)
     return fraction
 
 
 def memory_snapshot(device: _Device = None) -> list[dict[str, Any]]:
-    """The segments of one device, or of all, and their blocks, as `torch.cuda.memory_snapshot`."""
+    """The segments of one or all devices and their blocks, like `torch.cuda.memory_snapshot`."""
     count = _device.device_count() if _device.is_initialized() else 0
     chosen = range(count) if device is None else [_device._index(device)]
     return [segment for index in chosen for segment in _segments(index)]
@@ -186,10 +186,10 @@ def _record_memory_history(
     device: _Device = None,
     clear_history: bool = False,
 ) -> None:
-    """Remembers the latest events of all devices' memory for `_snapshot`; None stops that.
+    """Records the latest memory events of all devices for `_snapshot`; None stops recording.
 
-    `clear_history` forgets those there are. No stacks are recorded, whatever `context` and `stacks`
-    say, nor does `device`, as in `torch.cuda`, leave others out.
+    `clear_history` forgets earlier events. Stacks are never recorded, whatever `context` and
+    `stacks` are. As in `torch.cuda`, `device` does not limit the recording to one device.
     """
     for index in range(_device.device_count()):
         if clear_history:
@@ -203,7 +203,7 @@ def _event(action: str, row: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _snapshot(device: _Device = None) -> dict[str, Any]:
-    """What `torch.cuda.memory._snapshot` has of CUDA: for PyTorch's viewer of memory."""
+    """What `torch.cuda.memory._snapshot` returns for CUDA, for PyTorch's memory viewer."""
     traces = []
     for index in range(_device.device_count()):
         actions, rows = _device._library().memory_history(index)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""Backward passes of several threads, none of which waits for that of another one.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""Lets backward passes of several threads run at the same time.
 
-PyTorch runs what backward does on a device in a thread of that device, which all threads of the
-program share. Of what is ready there, that thread takes the operation with the highest number
-first, and each thread of the program numbers its own operations: the thread that has done the most
-is served first, and gets further ahead. On the CPU each thread runs its own backward. So it does
-here while another one's backward runs in the threads of the devices, as where a program switches
-PyTorch's multithreading off for its thread.
+PyTorch runs backward passes on a device in one thread per device, which all threads of the program
+share. That thread takes the ready operation with the highest number first, and each thread of the
+program numbers its own operations. So the thread that has done the most is served first and gets
+further ahead. On the CPU, each thread runs its own backward pass. With this module, a backward pass
+does that too while another one runs in the device threads, as if the program had switched off
+PyTorch's multithreading for its thread.
 """
 
 import threading
@@ -17,11 +17,11 @@ import torch
 
 
 class Engine(torch._C._ImperativeEngine):
-    """PyTorch's engine, as `torch.autograd` calls it."""
+    """A replacement for PyTorch's engine, for `torch.autograd` to call."""
 
     def __init__(self, pytorch: Any) -> None:
         self.pytorch = pytorch
-        self._threads_of_devices = threading.Lock()  # held during a backward that runs in them
+        self._threads_of_devices = threading.Lock()  # held while a backward pass runs in them
 
     def run_backward(self, *arguments: Any, **options: Any) -> Any:
         if not torch.autograd.is_multithreading_enabled():
@@ -36,7 +36,7 @@ class Engine(torch._C._ImperativeEngine):
 
 
 def install() -> None:
-    """Has `torch.autograd` call an `Engine`. Does nothing where that is so."""
+    """Makes `torch.autograd` call an `Engine`. Does nothing if it already does."""
     engine = torch.autograd.Variable._execution_engine
-    if not hasattr(engine, "pytorch"):  # where this is imported anew, that of the first import
+    if not hasattr(engine, "pytorch"):  # also if this module is imported again
         torch.autograd.Variable._execution_engine = Engine(engine)

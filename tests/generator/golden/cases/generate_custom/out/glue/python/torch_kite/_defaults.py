@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What PyTorch takes where a program names no device.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""What PyTorch uses when a program names no device.
 
-There it asks for the machine's accelerator, which is this device as soon as its name is known,
-whether anybody uses it or not. A program that does not use it must go on as without this package,
-so what PyTorch cannot do with the device is not what it takes by default.
+PyTorch then uses the machine's accelerator, which is this device as soon as its name is known,
+whether the program uses it or not. A program that does not use it must run as it does without this
+package. So where PyTorch cannot use the device, this module makes it use its default without the
+device.
 """
 
 import functools
@@ -16,25 +17,27 @@ from typing import Any, Callable
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 _NAME: str = _device._NAME
 
 
 def _in_use() -> bool:
-    """Whether this process uses the driver. PyTorch has the package count as initialized before
-    that, as by `fork_rng()`."""
+    """Whether this process uses the driver.
+
+    PyTorch may mark the package as initialized earlier, for example in `fork_rng()`.
+    """
     return _device._failure is None and _device._library().is_in_use()
 
 
 def _has_group(c10d: types.ModuleType) -> bool:
-    """Whether somebody has registered a process group for the device, so that it is its default."""
+    """Whether a process group has been registered as the default one of the device."""
     return _NAME in c10d.Backend.default_device_backend_map
 
 
 def other_accelerator() -> torch.device:
-    """What PyTorch takes for the accelerator of this machine without the device, or the CPU."""
+    """The accelerator that PyTorch would use without the device; the CPU if there is none."""
     for kind in ("cuda", "xpu", "mps", "mtia"):
         is_available = getattr(getattr(torch, kind, None), "is_available", None)
         if is_available is not None and is_available():
@@ -43,16 +46,16 @@ def other_accelerator() -> torch.device:
 
 
 def _group_of_others(c10d: types.ModuleType) -> str:
-    """The process group that PyTorch takes on this machine without the device: "cpu:gloo"."""
+    """The process group that PyTorch would use on this machine without the device: "cpu:gloo"."""
     known: dict[str, str] = c10d.Backend.default_device_backend_map
     kind = other_accelerator().type
     return f"{kind}:{known[kind]}" if kind in known else f"cpu:{known['cpu']}"
 
 
 def keep_groups(c10d: types.ModuleType) -> None:
-    """Has `init_process_group()` make the group that it makes without the device.
+    """Makes `init_process_group()` create the same group as without the device.
 
-    That ends where a process group for the device is registered: PyTorch then decides.
+    Once a process group is registered for the device, PyTorch decides.
     """
     config = c10d.BackendConfig
     original = config.__init__
@@ -61,7 +64,7 @@ def keep_groups(c10d: types.ModuleType) -> None:
     def initialize(self: Any, backend: Any) -> None:
         try:
             original(self, backend)
-        except ValueError:  # it knows no process group for the accelerator
+        except ValueError:  # it has no process group for the accelerator
             if str(backend) != c10d.Backend.UNDEFINED or _has_group(c10d):
                 raise
             original(self, _group_of_others(c10d))
@@ -70,9 +73,9 @@ def keep_groups(c10d: types.ModuleType) -> None:
 
 
 def keep_meshes(module: types.ModuleType) -> None:
-    """Has `fully_shard` and `replicate` without a mesh leave a module on the CPU.
+    """Makes `fully_shard` and `replicate` without a mesh leave a module on the CPU.
 
-    A process that uses the device, or has a process group for it, gets PyTorch's own choice.
+    If the process uses the device, or has a process group for it, PyTorch decides.
     """
     original = getattr(module, "init_device_mesh", None)
     if original is None:
@@ -89,9 +92,9 @@ def keep_meshes(module: types.ModuleType) -> None:
 
 
 def keep_data_parallel(module: types.ModuleType) -> None:
-    """Has `torch.nn.DataParallel` call its module, as on a machine without devices.
+    """Makes `torch.nn.DataParallel` call its module, as on a machine without devices.
 
-    It copies to several devices by functions that PyTorch builds for CUDA only.
+    It copies modules to several devices with functions that PyTorch builds only for CUDA.
     """
     original: Callable[[], Any] = vars(module)["_get_available_device_type"]
 
@@ -103,19 +106,19 @@ def keep_data_parallel(module: types.ModuleType) -> None:
 
 
 def keep_fake_tensors(module: types.ModuleType) -> None:
-    """Has fake tensors of CUDA need no CUDA where nobody uses this device.
+    """Makes fake tensors on CUDA work without CUDA while the process does not use this device.
 
-    PyTorch takes an available device for one that may be started.
+    PyTorch assumes that it may start an available device.
     """
     if hasattr(module, "_is_privateuse1_backend_available"):
         vars(module)["_is_privateuse1_backend_available"] = _in_use
 
 
 def keep_accelerator(module: types.ModuleType) -> None:
-    """Has torch.accelerator count the devices without starting one.
+    """Makes torch.accelerator count the devices without starting one.
 
-    From 2.8 on PyTorch asks this package for their number. Before, it starts the device, which
-    raises where there is none. In 2.6 `is_available()` does so too.
+    From 2.8 on, PyTorch asks this package for their number. Older releases start the device, which
+    raises an error if there is none; in 2.6 `is_available()` does so too.
     """
     if hasattr(module, "device_index"):
         return
@@ -131,7 +134,7 @@ def keep_accelerator(module: types.ModuleType) -> None:
 
 
 def keep_random(module: types.ModuleType) -> None:
-    """Has `fork_rng()` not warn of several devices that it would have to start, one by one.
+    """Keeps `fork_rng()` from warning that it would have to start several devices, one by one.
 
     Reading the states of this device's generators starts nothing.
     """
@@ -140,9 +143,9 @@ def keep_random(module: types.ModuleType) -> None:
 
 
 def keep_activities(autograd: types.ModuleType) -> None:
-    """Has torch.profiler record this device only where there is one.
+    """Makes torch.profiler record this device only if there is one.
 
-    A profile waits for the devices that it records, which raises where there is none.
+    A profile waits for the devices that it records, which raises an error if there is none.
     """
     original: Callable[[], set[Any]] = vars(autograd)["_supported_activities"]
 
@@ -154,9 +157,9 @@ def keep_activities(autograd: types.ModuleType) -> None:
 
 
 def keep_loader(module: types.ModuleType) -> None:
-    """Has `DataLoader(pin_memory=True)` go on where the device has no pinned memory.
+    """Makes `DataLoader(pin_memory=True)` continue if the device has no pinned memory.
 
-    PyTorch does so on MPS, with the same warning.
+    PyTorch does the same on MPS, with the same warning.
     """
     if _device.capabilities().has("pinned_memory"):
         return
@@ -170,8 +173,8 @@ def keep_loader(module: types.ModuleType) -> None:
         if self._pin_memory and place.split(":")[0] == _NAME:
             self._pin_memory = False
             warnings.warn(
-                f"'pin_memory' argument is set as true but not supported on {_NAME}, whose Runtime "
-                "has no `allocate_host`; memory is not pinned",
+                f"'pin_memory' argument is set as true but not supported on "
+                f"{_device.display_name}, whose Runtime has no `allocate_host`; it is not pinned",
                 stacklevel=2,
             )
 
@@ -179,9 +182,9 @@ def keep_loader(module: types.ModuleType) -> None:
 
 
 def keep_timer(module: types.ModuleType) -> None:
-    """Has `torch.utils.benchmark.Timer` wait for no device where there is none.
+    """Keeps `torch.utils.benchmark.Timer` from waiting for a device that does not exist.
 
-    Before PyTorch had torch.accelerator for it, it waits for a device of any backend's name.
+    Releases in which it does not use torch.accelerator wait for any backend's device.
     """
     if hasattr(module, "privateuse1_device_handler") and not _device.is_available():
         vars(module)["privateuse1_device_handler"] = None

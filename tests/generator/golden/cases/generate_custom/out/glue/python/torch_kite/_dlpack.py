@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What `tensor.__dlpack_device__()` says of a tensor on the device: DLPack's kDLExtDev.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""Makes `tensor.__dlpack_device__()` return DLPack's kDLExtDev for a tensor on the device.
 
-PyTorch knows this of a device that has the name "privateuse1" and of no other. Its function gets
-new code and stays the same object, since there are tensor subclasses that know functions by their
-identity. That is done at the device's first use, so that who only uses the CPU has PyTorch's code.
+PyTorch does so only for a device named "privateuse1". Its function gets new code but stays the same
+object, because some tensor subclasses compare functions by identity. This happens at the device's
+first use, so that programs that use only the CPU run PyTorch's code.
 """
 
 import enum
@@ -14,7 +14,7 @@ from typing import Callable
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 _Name = tuple[enum.IntEnum, int]
@@ -23,7 +23,7 @@ _function = torch.Tensor.__dlpack_device__
 
 
 def _copy() -> Callable[[torch.Tensor], _Name]:
-    """PyTorch's function with the code that PyTorch gave it, also where this is imported anew."""
+    """PyTorch's function with PyTorch's own code, also if this module is imported again."""
     known: Callable[[torch.Tensor], _Name] = getattr(_function, "__wrapped__", _function)
     if known is not _function or not isinstance(_function, types.FunctionType):
         return known
@@ -34,15 +34,15 @@ _pytorch_answers = _copy()
 
 
 def install() -> None:
-    """Has PyTorch ask `answer`. Does nothing where that is so."""
-    # Another kind of function is that of a release which nobody has seen yet.
+    """Makes PyTorch call `answer`. Does nothing if it already does."""
+    # A function of another kind belongs to an unknown release.
     if isinstance(_function, types.FunctionType) and not _function.__code__.co_freevars:
         vars(_function)["__wrapped__"] = _pytorch_answers
         _function.__code__ = _asks.__code__
 
 
 def answer(tensor: torch.Tensor) -> _Name:
-    """PyTorch's own answer, where it has one."""
+    """Returns PyTorch's own answer, if it has one."""
     try:
         return _pytorch_answers(tensor)
     except ValueError:
@@ -54,7 +54,7 @@ def answer(tensor: torch.Tensor) -> _Name:
 
 
 def _asks(self: torch.Tensor) -> _Name:
-    import importlib  # it runs with the names of PyTorch's module
+    import importlib  # runs in the namespace of PyTorch's module
 
     name: _Name = importlib.import_module("._dlpack", __package__).answer(self)
     return name

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""How a package imports torch when `import torch` in another thread imports the package."""
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""Lets a package import torch while `import torch` in another thread imports the package."""
 
 import contextlib
 import importlib
@@ -13,20 +13,21 @@ from typing import Any
 
 @contextlib.contextmanager
 def open_to_others(name: str) -> Iterator[None]:
-    """Inside, other threads get the module `name` at once, though it is not whole yet.
+    """In this context, other threads get the module `name` immediately, though it is incomplete.
 
-    One thread in `import torch` calls this package, another one in this package waits for
-    `import torch`: Python sees the deadlock and raises in the thread that came last, which breaks
-    `import torch`. What PyTorch needs of the module must stand above.
+    Otherwise one thread in `import torch` may wait for this package while another one in this
+    package waits for `import torch`. Python detects this deadlock and raises an error in the thread
+    that came last, which breaks `import torch`. Everything that PyTorch needs from the module must
+    be defined before this context.
     """
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
-        yield  # PyTorch calls nobody
+        yield  # PyTorch does not call any backend
         return
     spec: Any = sys.modules[name].__spec__
-    was = getattr(spec, "_initializing", False)  # a module that is loaded again has none
+    was = getattr(spec, "_initializing", False)  # absent if the module is being reloaded
     spec._initializing = False
     lock = vars(importlib)["_bootstrap"]._get_module_lock(name)
-    # Python asks the flag first since 3.11; before, it takes the lock whatever the flag says.
+    # Since 3.11 Python checks the flag first; before, it takes the lock whatever the flag says.
     held = sys.version_info < (3, 11) and lock.owner == threading.get_ident()
     if held:
         lock.release()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device in Accelerate, Transformers, Sentence Transformers and safetensors.
 
-Each has lists of the devices that it knows. Where it would take the CPU for want of one, it takes
-this device. Imported when they are, not by `import torch`, and needs none; see `_loader.py`.
+Each of them has lists of the devices that it supports. Where it would use the CPU because it finds
+none of them, it uses this device. This module is imported when they are, not by `import torch`, and
+needs none of them; see `_loader.py`.
 """
 
 import functools
@@ -15,7 +16,7 @@ from typing import Any, Callable, Optional, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 _other_accelerator = importlib.import_module("._defaults", __package__).other_accelerator
 
@@ -23,14 +24,14 @@ _NAME: str = _device._NAME
 
 
 def _is_taken() -> bool:
-    """Whether this device is the one that a program which names none gets."""
+    """Whether a program that names no device should get this one."""
     return bool(_device.is_available()) and _other_accelerator().type == "cpu"
 
 
 def add_default_device(module: types.ModuleType) -> None:
-    """Has Accelerate take the device where it would take the CPU for want of one that it knows.
+    """Makes Accelerate use the device where it would use the CPU because it finds no other.
 
-    Its variable ACCELERATE_TORCH_DEVICE and `Accelerator(cpu=True)` come before that.
+    Its variable ACCELERATE_TORCH_DEVICE and `Accelerator(cpu=True)` take precedence.
     """
     state = vars(module)["PartialState"]
     known = state.default_device.fget
@@ -46,7 +47,7 @@ def add_default_device(module: types.ModuleType) -> None:
 
 
 def add_memory(module: types.ModuleType) -> None:
-    """Has Accelerate's `get_max_memory`, and so `device_map="auto"`, count the devices."""
+    """Makes Accelerate's `get_max_memory`, and so `device_map="auto"`, include the devices."""
     known: Callable[..., dict[Any, Any]] = vars(module)["get_max_memory"]
 
     @functools.wraps(known)
@@ -58,8 +59,8 @@ def add_memory(module: types.ModuleType) -> None:
             return found
         if not _device.capabilities().has("memory_info"):
             vars(module)["logger"].warning(
-                f"the driver of {_NAME} does not tell how much memory there is, so nothing is "
-                'placed on it: pass max_memory, such as {0: "10GiB"}'
+                f"the driver of {_device.display_name} does not tell how much memory there is, so "
+                'nothing is placed on it: pass max_memory, such as {0: "10GiB"}'
             )
             return known()
         free = {
@@ -71,7 +72,7 @@ def add_memory(module: types.ModuleType) -> None:
 
 
 def add_scaler(module: types.ModuleType) -> None:
-    """Has Accelerate scale gradients on the device; releases before 1.0 have no such function."""
+    """Makes Accelerate scale gradients on the device; releases before 1.0 lack this function."""
     known: Optional[Callable[..., Any]] = vars(module).get("get_grad_scaler")
     if known is None:
         return
@@ -87,7 +88,7 @@ def add_scaler(module: types.ModuleType) -> None:
 
 
 def _without_warning(module: types.ModuleType, call: Callable[[], Any]) -> Any:
-    """Calls without the warning that devices are not there, which Accelerate looks for in CUDA."""
+    """Makes a call without Accelerate's warning about missing devices, for which it checks CUDA."""
     logger = logging.getLogger(module.__name__)
 
     def keep(record: logging.LogRecord) -> bool:
@@ -101,9 +102,9 @@ def _without_warning(module: types.ModuleType, call: Callable[[], Any]) -> Any:
 
 
 def allow_half(module: types.ModuleType) -> None:
-    """Has Accelerate accept `mixed_precision="fp16"` where the device autocasts to float16.
+    """Makes Accelerate accept `mixed_precision="fp16"` if the device's autocast supports float16.
 
-    Its list of devices is a constant of this function, and there is no other place to add to it.
+    The list of devices is a constant of this function, so it can only be changed there.
     """
     if torch.float16 not in _device.get_amp_supported_dtype():
         return
@@ -119,9 +120,9 @@ def allow_half(module: types.ModuleType) -> None:
 
 
 def add_training_device(module: types.ModuleType) -> None:
-    """Has the Trainer of Transformers train where Accelerate does, in place of the CPU."""
+    """Makes the Trainer of Transformers train on Accelerate's device instead of the CPU."""
     arguments = vars(module)["TrainingArguments"]
-    known = vars(arguments)["_setup_devices"]  # a cached property, of functools or their own
+    known = vars(arguments)["_setup_devices"]  # a cached property, from functools or their own
     function = getattr(known, "func", None) or known.fget
 
     @functools.wraps(function)
@@ -143,7 +144,7 @@ def add_training_device(module: types.ModuleType) -> None:
 
 
 def add_bfloat16(module: types.ModuleType) -> None:
-    """Has Transformers accept `bf16=True` where the device autocasts to bfloat16."""
+    """Makes Transformers accept `bf16=True` if the device's autocast supports bfloat16."""
     known: Callable[[], bool] = vars(module)["is_torch_bf16_gpu_available"]
 
     @functools.wraps(known)
@@ -156,7 +157,7 @@ def add_bfloat16(module: types.ModuleType) -> None:
 
 
 def add_pipeline_device(module: types.ModuleType) -> None:
-    """Has pipelines of Transformers lie on the device, also for a number and by default."""
+    """Makes pipelines of Transformers use the device, also by number and by default."""
     pipeline = vars(module)["Pipeline"]
     known = pipeline.__init__
     signature = inspect.signature(known)
@@ -166,7 +167,7 @@ def add_pipeline_device(module: types.ModuleType) -> None:
         given = signature.bind(self, *arguments, **options)
         wanted = given.arguments.get("device")
         places = getattr(given.arguments["model"], "hf_device_map", None)
-        if wanted is None:  # a model that is split lies where its first part does
+        if wanted is None:  # a split model is on its first part's device
             wanted = 0 if places is None else next(iter(places.values()), None)
         place = None
         if isinstance(wanted, int) and wanted >= 0 and _is_taken():
@@ -181,7 +182,7 @@ def add_pipeline_device(module: types.ModuleType) -> None:
 
 
 def add_name(module: types.ModuleType) -> None:
-    """Has Sentence Transformers take the device where it would take the CPU."""
+    """Makes Sentence Transformers use the device where it would use the CPU."""
     known: Optional[Callable[[], str]] = vars(module).get("get_device_name")
     if known is None or known.__module__ != module.__name__:
         return
@@ -195,7 +196,7 @@ def add_name(module: types.ModuleType) -> None:
 
 
 def add_location(module: types.ModuleType) -> None:
-    """Has safetensors load to the device by its name: it knows some names, and any number."""
+    """Makes safetensors load to the device by name: it accepts certain names, and any number."""
     known: Any = vars(module)["safe_open"]
 
     class _Kind(type):
@@ -216,7 +217,7 @@ def add_location(module: types.ModuleType) -> None:
 
 
 def _number(device: Union[str, int, torch.device]) -> Union[str, int, torch.device]:
-    """The index of a device of this kind; another device as it is."""
+    """The index of a device of this type; any other device unchanged."""
     kind, _, index = str(device).partition(":")
     if kind != _NAME or (index and not index.isdecimal()):
         return device

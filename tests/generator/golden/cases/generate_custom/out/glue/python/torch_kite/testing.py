@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""What test suites of others have to know of the device, derived from what it can.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""The configuration that other test suites need, derived from what the device supports.
 
-PyTorch's own device-generic tests: this module is a plugin of pytest,
-`python -m pytest -p torch_foo.testing test_torch.py`, or `configure_pytorch_tests()` is called
-before they are collected. torchcts: `torchcts_manifest()` is its `manifest.py`.
+PyTorch's own device-generic tests: load this module as a pytest plugin, `python -m pytest -p
+torch_foo.testing test_torch.py`, or call `configure_pytorch_tests()` before pytest collects them.
+torchcts: `torchcts_manifest()` is its `manifest.py`.
 
-Only tests import it: nothing of the package needs it.
+Only tests import this module: nothing in the package needs it.
 """
 
 import importlib
@@ -22,7 +22,7 @@ _release = importlib.import_module("._release", __package__)
 
 __all__ = ["configure_pytorch_tests", "pytest_configure", "torchcts_manifest"]
 
-#: Names of the dtypes that suites ask for.
+#: Names of the dtypes that test suites use.
 _DTYPES = (
     "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
     "complex32 complex64 complex128"
@@ -34,13 +34,13 @@ def _has(group: str) -> bool:
 
 
 def _supported_dtypes() -> list[str]:
-    """The dtypes that operators compute: all by fallback, else those of the kernels."""
+    """The dtypes that operators support: all with the fallback, otherwise those of the kernels."""
     dtypes = None if _build.FALLBACK == "cpu" else _build.KERNEL_DTYPES
     return [name for name in _DTYPES if hasattr(torch, name) and (not dtypes or name in dtypes)]
 
 
 def _operators_with_kernels() -> list[str]:
-    """As PyTorch's tests name them: "add.out" and "add_.Tensor" are "add" there."""
+    """The name that PyTorch's tests use: "add" for "add.out" and "add_.Tensor"."""
     names = {re.sub(r"(?<=\w)_$", "", one.split(".")[0]) for one in _build.KERNELS}
     return sorted(names)
 
@@ -50,11 +50,11 @@ def configure_pytorch_tests(
     op_allowlist: Optional[Collection[str]] = None,
     test_exclusions: Optional[dict[str, Collection[str]]] = None,
 ) -> type:
-    """Tells PyTorch's device-generic tests about the device; returns their class for it.
+    """Configures PyTorch's device-generic tests for the device; returns their class for it.
 
-    The arguments are those of `PrivateUse1TestBase.set_test_configs`. Without a fallback, operators
-    are those with a kernel, unless `op_allowlist` says others. Releases that know no such field of
-    the class do not look at it.
+    The arguments are those of `PrivateUse1TestBase.set_test_configs`. Without a fallback, only
+    operators with a kernel are tested, unless `op_allowlist` is given. Releases without such a
+    field of the class ignore it.
     """
     from torch.testing._internal.common_device_type import PrivateUse1TestBase
 
@@ -75,14 +75,14 @@ def configure_pytorch_tests(
 
 
 def pytest_configure(config: Any) -> None:
-    """Makes this module a plugin of pytest."""
+    """Makes this module a pytest plugin."""
     configure_pytorch_tests()
 
 
 def torchcts_manifest(**changes: Any) -> dict[str, Any]:
     """The manifest of torchcts; `changes` replace its entries.
 
-    Raises as `init` of the device module does: it asks for the number of devices and their memory.
+    Raises like the device module's `init`, because it reads the number of devices and their memory.
     """
     _device.init()
     falls_back = _build.FALLBACK == "cpu"
@@ -116,7 +116,7 @@ def torchcts_manifest(**changes: Any) -> dict[str, Any]:
             "gradcheck": falls_back,
             "gradient_checkpointing": True,
             "autocast": autocast,
-            # Without a kernel of its own the CPU's is taken, which errs for half precision.
+            # Without a kernel, the CPU's is used, which is wrong for half precision.
             "fused_optimizer": fused,
             "dataloader": True,
             "module_hooks": True,

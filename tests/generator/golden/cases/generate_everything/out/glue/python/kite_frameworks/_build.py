@@ -7,9 +7,11 @@ from typing import Optional
 
 #: Name of the device: `torch.device("kite")`, `torch.kite`.
 DEVICE = "kite"
-#: What it is, in a sentence.
+#: What messages for people call it.
+DISPLAY_NAME = "Kite™ \"2\""
+#: A one-sentence summary.
 SUMMARY = "Kites \"at\" $5; 100% \\\\o/ {{x}} ${X} $<Y> ]] */ # ü 風"
-#: What pip installs, and the Python module that holds the backend.
+#: What pip installs, and the Python module that contains the backend.
 PACKAGE = "kite_frameworks"
 MODULE = "kite_frameworks.torch"
 VERSION = "1!2.0rc1.post3.dev4"
@@ -19,13 +21,13 @@ TORCH_MINOR = "2.13"
 ON_FAILURE = "error"
 #: The vendor's modules to import once the library is loaded.
 IMPORTS: list[str] = ["kite_frameworks.extras", "kite_frameworks.more.things"]
-#: Whether there are operators of the vendor's own: [[operators.custom]].
+#: Whether there are custom operators: [[operators.custom]].
 HAS_OPS = False
 #: Names of the dtypes that autocast may use on the device.
 AMP_DTYPES: list[str] = ["bfloat16", "float16"]
-#: What computes an operator that has no kernel: "cpu", or nothing, which is an "error".
+#: What happens to an operator without a kernel: "cpu" computes it; otherwise "error".
 FALLBACK = "cpu"
-#: Names of the dtypes that kernels compute, all of them together; None where one takes any dtype.
+#: Names of the dtypes of all kernels together; None if any kernel accepts every dtype.
 KERNEL_DTYPES: Optional[list[str]] = None
 #: The operators with a kernel, as [operators.kernels] names them.
 KERNELS: list[str] = ["relu", "add.out"]

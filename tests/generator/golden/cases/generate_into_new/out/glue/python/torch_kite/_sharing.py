@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""Tensors of the device in queues and pipes of torch.multiprocessing.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""Tensors of the device in torch.multiprocessing queues and pipes.
 
-PyTorch shares the memory of the CPU and of CUDA with other processes. A tensor of the device goes
-through shared memory of the host: the receiver gets a copy on its own device of the same index.
+PyTorch shares the memory of the CPU and of CUDA with other processes. A tensor on this device goes
+through shared host memory instead: the receiver gets a copy on its own device of the same index.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from typing import Any, Callable, cast
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 _NAME: str = _device._NAME
@@ -43,8 +43,10 @@ def _storage(
 
 
 def _kept(one: Any) -> Any:
-    """The same, which outlives the start of a process that it is an argument of: that process gets
-    the memory by the number of an open file."""
+    """Returns `one`, and keeps it alive if it is an argument of a process that is being started.
+
+    That process gets the memory by the number of an open file.
+    """
     process: Any = get_spawning_popen()
     if process is not None:
         vars(process).setdefault(f"_{_device._build.PACKAGE}_kept", []).append(one)
@@ -52,21 +54,21 @@ def _kept(one: Any) -> Any:
 
 
 def _spanned(one: torch.Tensor) -> torch.Tensor:
-    """The elements in memory from a tensor's first to its last, in one dimension."""
+    """A one-dimensional view of the memory from a tensor's first element to its last."""
     last = sum((size - 1) * stride for size, stride in zip(one.size(), one.stride()))
     return one.as_strided((last + 1 if one.numel() else 0,), (1,))
 
 
 def share(module: types.ModuleType) -> None:
-    """Has processes send tensors and storages of the device to each other."""
+    """Lets processes send tensors and storages on the device to each other."""
     reduce_tensor: Callable[[torch.Tensor], _Reduced] = vars(module)["reduce_tensor"]
     reduce_storage: Callable[[Any], _Reduced] = vars(module)["reduce_storage"]
 
     def tensor(one: torch.Tensor) -> _Reduced:
         if one.device.type != _NAME or (one.requires_grad and not one.is_leaf):
-            return reduce_tensor(one)  # which refuses what is not a leaf
+            return reduce_tensor(one)  # raises an error if it is not a leaf
         if one.is_quantized:
-            return cast(_Reduced, one.__reduce_ex__(2))  # PyTorch's own forgets the quantizer
+            return cast(_Reduced, one.__reduce_ex__(2))  # PyTorch's own loses the quantizer
         plain = one.detach()
         size: tuple[int, ...] = tuple(one.size())
         stride: tuple[int, ...] = ()
@@ -91,17 +93,17 @@ def share(module: types.ModuleType) -> None:
 
 
 def install() -> None:
-    """Has `share_memory_()` of a tensor or module on the device say what it does not do.
+    """Makes `share_memory_()` of a tensor or module on the device warn that it shares nothing.
 
-    PyTorch does nothing there, for it takes memory of the device for shared, as CUDA's is.
+    PyTorch does nothing there, because it assumes that device memory is shared, as CUDA's is.
     """
     known = torch.UntypedStorage.share_memory_
 
     def share_memory_(self: torch.UntypedStorage, *arguments: Any, **options: Any) -> Any:
         if self.device.type == _NAME:
             warnings.warn(
-                f"processes share no memory of {_NAME}: one that gets this tensor has a copy, and "
-                "what it writes is seen by nobody else",
+                f"processes share no memory of {_device.display_name}: one that gets this tensor "
+                "has a copy, and what it writes is seen by nobody else",
                 stacklevel=4,
             )
         return known(self, *arguments, **options)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""The backend in a package: the summary of backend.toml stands for this text."""
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""The backend in a package; the summary of backend.toml replaces this text."""
 
 import importlib
 import os
@@ -14,11 +14,11 @@ from ._gate import open_to_others
 __all__ = ["__version__", "is_loaded"]
 __doc__ = _SUMMARY
 
-#: Whether the backend's library is loaded. False also after a failure that was reported.
+#: Whether the backend's library is loaded; False after a failure, even if it was only reported.
 is_loaded: bool = globals().get("is_loaded", False)
 
 try:
-    from .._editable import SOURCE  # only in editable builds: the folder of the vendor's Python
+    from .._editable import SOURCE  # in editable builds only: the folder of the vendor's Python
 except ModuleNotFoundError:
     pass
 else:
@@ -27,10 +27,10 @@ else:
 
 
 def _autoload() -> None:
-    """Loads the backend unless that is done; `_autoload` of the package calls it.
+    """Loads the backend unless it is loaded; `_autoload` of the package calls it.
 
-    Returns also when the backend cannot be loaded, after one warning, unless backend.toml has
-    `on_failure = "error"`: then it raises an ImportError.
+    If the backend cannot be loaded, this warns once and returns. If backend.toml has `on_failure =
+    "error"`, it raises an ImportError instead.
     """
     global is_loaded
     if not is_loaded:
@@ -39,7 +39,7 @@ def _autoload() -> None:
         vars(sys.modules[_PACKAGE])["is_loaded"] = is_loaded
 
 
-# Last: PyTorch calls `_autoload` at the end of this, while this module is half made.
+# Must be last: importing torch calls `_autoload` while this module is still incomplete.
 with open_to_others(__name__):
     import torch  # noqa: F401
 

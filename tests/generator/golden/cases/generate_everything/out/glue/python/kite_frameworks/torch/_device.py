@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device module, such as `torch.foo` for a device `foo`.
 
-Where the backend could not be loaded, or no device is there, `is_available()` is False and
-`device_count()` is 0; what needs a device raises a RuntimeError that says why.
+If the backend could not be loaded, or there is no device, `is_available()` is False and
+`device_count()` is 0; functions that need a device raise a RuntimeError that says why.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _build = importlib.import_module("._build", __package__)
 _release = importlib.import_module("._release", __package__)
 
@@ -23,6 +23,7 @@ __all__ = [
     "device",
     "device_count",
     "device_of",
+    "display_name",
     "fallback_report",
     "get_amp_supported_dtype",
     "init",
@@ -35,20 +36,22 @@ __all__ = [
     "when_imported",
 ]
 
-#: A device by its index, its name or as an object; None is the current one.
+#: A device's index, name or object; None is the current device.
 _Device = Union[int, str, torch.device, None]
 
 _NAME: str = _build.DEVICE
+#: What messages for people call the device; `display_name` of backend.toml.
+display_name: str = _build.DISPLAY_NAME
 _ops = getattr(torch.ops, f"_{_build.PACKAGE}")
-_failure: Optional[Exception] = None  # why the backend is not loaded
+_failure: Optional[Exception] = None  # why the backend could not be loaded
 _initialized = False  # PyTorch's checkpoints read this name
-# What the library said, so that it is not asked again: PyTorch asks in programs that do not use the
-# device, whose profiles would list each call.
+# Results of the library, kept to avoid further calls: PyTorch also asks in programs that do not use
+# the device, and their profiles would list each call.
 _count: Optional[int] = None
 _bad_fork: tuple[int, bool] = (os.getpid(), False)  # of this process, which loads the library
 _lock = threading.RLock()
-_outside_graphs: Any = None  # what torch.compile finds in place of the library: see `_dynamo.py`
-_unpublished: set[str] = set()  # the vendor's modules whose names are still to come
+_outside_graphs: Any = None  # what torch.compile sees instead of the library: see `_dynamo.py`
+_unpublished: set[str] = set()  # the vendor's modules whose names are not added yet
 _postponed: list[tuple[Callable[[], None], bool]] = []
 
 
@@ -58,7 +61,7 @@ def _library() -> Any:
 
 
 def _operators() -> list[tuple[str, Callable[..., Any]]]:
-    """The operators of `_library` by their names; none where the backend could not be loaded."""
+    """The names and operators of `_library`; none if the backend could not be loaded."""
     within = f"_{_build.PACKAGE}::"
     known = torch._C._dispatch_get_all_op_names()
     names = [one[len(within) :] for one in known if one.startswith(within)]
@@ -66,7 +69,7 @@ def _operators() -> list[tuple[str, Callable[..., Any]]]:
 
 
 def is_available() -> bool:
-    """Whether there is a device that can be used. Raises nothing."""
+    """Whether there is a device that can be used. Never raises."""
     return device_count() > 0
 
 
@@ -76,9 +79,9 @@ def is_initialized() -> bool:
 
 
 def device_count() -> int:
-    """The number of devices; 0 where the backend or its driver is missing. Raises nothing.
+    """The number of devices; 0 if the backend or its driver is missing. Never raises.
 
-    The driver is asked once in a process.
+    Calls the driver once per process.
     """
     global _count
     if _failure is not None:
@@ -89,11 +92,11 @@ def device_count() -> int:
 
 
 def _is_in_bad_fork() -> bool:
-    """Whether this process was forked from one that had used the device, so it cannot."""
+    """Whether this process was forked from one that had used the device, so it cannot use it."""
     global _bad_fork
     if _failure is not None:
         return False
-    if torch.compiler.is_dynamo_compiling():  # which knows no getpid
+    if torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace getpid
         forked: bool = _library().is_in_bad_fork()
         return forked
     if _bad_fork[0] != os.getpid():
@@ -102,16 +105,16 @@ def _is_in_bad_fork() -> bool:
 
 
 def init() -> None:
-    """Makes the device ready for use, which its first use does as well.
+    """Initializes the device; its first use does this automatically.
 
-    Raises a RuntimeError where the backend could not be loaded, where there is no device, and in a
+    Raises a RuntimeError if the backend could not be loaded, if there is no device, and in a
     process forked from one that had used the device.
     """
     _lazy_init()
 
 
 def _lazy_init() -> None:
-    """What PyTorch calls before it puts something on the device; raises as `init` does."""
+    """Called by PyTorch before it puts anything on the device; raises like `init`."""
     global _initialized
     if is_initialized():
         return
@@ -119,7 +122,7 @@ def _lazy_init() -> None:
         raise RuntimeError(f"device `{_NAME}` is not available: {_failure}") from _failure
     if _is_in_bad_fork():
         raise RuntimeError(
-            f"Cannot re-initialize {_NAME} in forked subprocess. To use {_NAME} with "
+            f"Cannot re-initialize {display_name} in forked subprocess. To use {display_name} with "
             "multiprocessing, you must use the 'spawn' start method"
         )
     if device_count() == 0:
@@ -137,7 +140,7 @@ def _lazy_init() -> None:
 
 
 def _lazy_call(call: Callable[[], None], **options: bool) -> None:
-    """Calls now, or at the device's first use. `seed_all=True`: replaces all earlier seeding."""
+    """Calls now, or at the device's first use. `seed_all=True` replaces all earlier seeding."""
     with _lock:
         if is_initialized():
             call()
@@ -149,7 +152,7 @@ def _lazy_call(call: Callable[[], None], **options: bool) -> None:
 
 
 def _index(device: _Device) -> int:
-    """The index of a device; raises as `init` does, and a ValueError for no device of this type."""
+    """The index of a device; raises like `init`, and a ValueError for another type of device."""
     _lazy_init()
     if isinstance(device, str):
         device = torch.device(device)
@@ -168,7 +171,7 @@ def _index(device: _Device) -> int:
 
 
 def _as_index(number: Any) -> int:
-    """A number that is no `int` but counts as one, such as NumPy's; a ValueError for others."""
+    """Converts an integer that is not an `int`, such as NumPy's; a ValueError for anything else."""
     try:
         return operator.index(number)
     except TypeError:
@@ -176,39 +179,39 @@ def _as_index(number: Any) -> int:
 
 
 def _current_device() -> int:
-    """As `current_device`, of a device that is in use; torch.compile calls it while it traces."""
+    """`current_device` for a device in use; torch.compile calls it while it traces."""
     index: int = _library().current_device()
     return index
 
 
 def _exchange_device(device: int) -> int:
-    """Makes a device the current one, unless it is negative, and returns the one that was."""
+    """Makes a device current, unless the index is negative, and returns the previous one."""
     return _current_device() if device < 0 else _library().exchange_device(_index(device))
 
 
 def _maybe_exchange_device(device: int) -> int:
-    """As `_exchange_device`; PyTorch asks for both."""
+    """The same as `_exchange_device`; PyTorch calls both."""
     return _exchange_device(device)
 
 
 def current_device() -> int:
-    """The index of this thread's current device; raises as `init` does."""
+    """The index of this thread's current device; raises like `init`."""
     return _index(None)
 
 
 def set_device(device: _Device) -> None:
     """Makes a device this thread's current one; a negative index does nothing.
 
-    Raises as `init` does, and a ValueError for a device that does not exist.
+    Raises like `init`, and a ValueError for a device that does not exist.
     """
     if not (isinstance(device, int) and device < 0):
         _exchange_device(_index(device))
 
 
 class device:
-    """A context manager: the device is the current one inside; a negative index does nothing.
+    """A context manager that makes a device current; a negative index does nothing.
 
-    Raises on entry as `init` does, and a ValueError for a device that does not exist.
+    On entry raises like `init`, and a ValueError for a device that does not exist.
     """
 
     def __init__(self, device: _Device) -> None:
@@ -226,9 +229,9 @@ class device:
 
 
 class device_of(device):
-    """A context manager: the device of a tensor or storage is the current one inside.
+    """A context manager that makes the device of a tensor or storage current.
 
-    Does nothing for what lies elsewhere.
+    Does nothing if that is another type of device.
     """
 
     def __init__(self, obj: Any) -> None:
@@ -236,9 +239,10 @@ class device_of(device):
 
 
 def synchronize(device: _Device = None) -> None:
-    """Waits until a device, by default the current one, has done its work; raises as `init`.
+    """Waits until all work on a device, by default the current one, has completed.
 
-    PyTorch's profiler calls it in programs that do not use the device: that is no first use of it.
+    Raises like `init`. PyTorch's profiler calls this in programs that do not use the device, which
+    does not count as its first use.
     """
     if device is None and not is_initialized() and device_count() > 0:
         _unrecorded(lambda library: library.synchronize(library.current_device()))
@@ -251,7 +255,7 @@ def synchronize(device: _Device = None) -> None:
 
 
 def _unrecorded(call: Callable[[Any], None]) -> None:
-    """Calls operators of the library; PyTorch's profiler does not list them."""
+    """Calls operators of the library without listing them in PyTorch's profiler."""
     torch.autograd._enable_record_function(False)
     try:
         call(_library())
@@ -260,22 +264,22 @@ def _unrecorded(call: Callable[[Any], None]) -> None:
 
 
 def _traced() -> bool:
-    """Whether torch.compile reads this, in a release whose torch.accelerator it understands."""
+    """Whether torch.compile is tracing, in a release where it supports torch.accelerator."""
     return torch.compiler.is_dynamo_compiling() and _release.HAS_ACCELERATOR
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """The dtypes that autocast may use on the device. Raises nothing."""
+    """The dtypes that autocast may use on the device. Never raises."""
     return [getattr(torch, name) for name in _build.AMP_DTYPES]
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether autocast may use bfloat16 on the device, emulated or not. Raises nothing."""
+    """Whether autocast may use bfloat16 on the device, emulated or not. Never raises."""
     return torch.bfloat16 in get_amp_supported_dtype()
 
 
 class FallbackRow(NamedTuple):
-    """What falling back to the CPU has cost for one operator."""
+    """The cost of falling back to the CPU for one operator."""
 
     operator: str
     calls: int
@@ -285,7 +289,7 @@ class FallbackRow(NamedTuple):
 
 
 class FallbackReport:
-    """The operators that fell back to the CPU; `str` of it is a table."""
+    """The operators that fell back to the CPU; `str()` returns a table."""
 
     def __init__(self, rows: list[FallbackRow]) -> None:
         #: A FallbackRow for each operator, the most expensive first.
@@ -309,9 +313,9 @@ class FallbackReport:
 
 
 def fallback_report() -> FallbackReport:
-    """Which operators have fallen back to the CPU, how often, and what that cost.
+    """Which operators have fallen back to the CPU, how often, and at what cost.
 
-    Counts from the start of the process or from `reset_fallback_report`. Raises nothing.
+    Counts from the start of the process or from the last `reset_fallback_report`. Never raises.
     """
     if _failure is not None:
         return FallbackReport([])
@@ -323,13 +327,13 @@ def fallback_report() -> FallbackReport:
 
 
 def reset_fallback_report() -> None:
-    """Begins the counts of `fallback_report` anew. Raises nothing."""
+    """Resets the counts of `fallback_report`. Never raises."""
     if _failure is None:
         _library().reset_fallback_counts()
 
 
 def __getattr__(name: str) -> Any:
-    """Finds names of the vendor's modules that were half made when the backend was loaded."""
+    """Finds names of the vendor's modules that were partly imported when the backend was loaded."""
     for module in sorted(_unpublished):
         importlib.import_module("._loader", __package__).publish(module)
     if name in globals():
@@ -338,7 +342,7 @@ def __getattr__(name: str) -> Any:
 
 
 when_imported = importlib.import_module("._lazy", __package__).when_imported
-#: Parts of this module, whose public names are this module's too.
+#: Parts of this module; their public names are also this module's.
 memory = importlib.import_module("._memory", __package__)
 random = importlib.import_module("._random", __package__)
 streams = importlib.import_module("._streams", __package__)

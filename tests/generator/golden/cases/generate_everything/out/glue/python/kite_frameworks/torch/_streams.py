@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# BackendKit has this file; every backend's package has a copy, which builds replace.
-"""Streams and events of the device, as `torch.cuda` has them.
+# Part of BackendKit. Every backend's package has a copy, which each build replaces.
+"""The streams and events of the device, like those in `torch.cuda`.
 
-Those made here are `torch.Stream` and `torch.Event`, as `torch.accelerator` has them.
-Where the runtime has no streams or no events, what needs one raises NotImplementedError.
+Objects created here are `torch.Stream` and `torch.Event`, as in `torch.accelerator`. If the runtime
+has no streams or no events, creating one raises NotImplementedError.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 
 import torch
 
-# Not `from . import`: that would wait for the package, which may be waiting for this module.
+# `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
 
 __all__ = [
@@ -30,7 +30,7 @@ _PRIVATE_USE_1 = 20  # c10::DeviceType::PrivateUse1
 
 
 class _Ours(type):
-    """Makes instances of PyTorch's own class, which its functions insist on, ours on our device."""
+    """Makes objects of PyTorch's own class instances of ours if they are on this device."""
 
     _base: Any
 
@@ -39,10 +39,10 @@ class _Ours(type):
 
 
 class Stream(metaclass=_Ours):
-    """A `torch.Stream`: work of the device that is done in order, beside that of other streams.
+    """A `torch.Stream`: a queue of work that runs in order, in parallel with other streams.
 
-    `device` is the current one by default. A lower `priority` is a higher one, 0 the usual. Raises
-    as `init` does, and a ValueError for a device that does not exist.
+    `device` is by default the current one. A lower `priority` number is a higher priority; 0 is the
+    default. Raises like `init`, and a ValueError for a device that does not exist.
     """
 
     _base = torch.Stream
@@ -55,10 +55,10 @@ class Stream(metaclass=_Ours):
 
 
 class Event(metaclass=_Ours):
-    """A `torch.Event`: a point in the work of a stream, to wait for or to take the time of.
+    """A `torch.Event`: a point in a stream's work, to wait for or to measure time with.
 
-    Raises as `init` does, and NotImplementedError for one that processes would share. `external`,
-    which `torch.cuda` has, is of graphs that a device records.
+    Raises like `init`, and NotImplementedError for an event that processes would share. `external`,
+    which `torch.cuda` has, applies to graphs that a device records.
     """
 
     _base = torch.Event
@@ -72,7 +72,7 @@ class Event(metaclass=_Ours):
     ) -> torch.Event:
         if interprocess:
             raise NotImplementedError(
-                f"an event of {_device._NAME} cannot be shared with other processes"
+                f"an event of {_device.display_name} cannot be shared with other processes"
             )
         _device._lazy_init()
         return torch.Event(device=_device._NAME, enable_timing=enable_timing, blocking=blocking)
@@ -83,7 +83,7 @@ def _known(number: int, index: int) -> torch.Stream:
 
 
 def current_stream(device: _Device = None) -> torch.Stream:
-    """This thread's current stream of a device, by default the current one; raises as `init`."""
+    """This thread's current stream of a device, by default the current one; raises like `init`."""
     index = _device._index(device)
     if _device._traced():
         return torch.accelerator.current_stream(torch.device(_device._NAME, index))
@@ -91,7 +91,7 @@ def current_stream(device: _Device = None) -> torch.Stream:
 
 
 def default_stream(device: _Device = None) -> torch.Stream:
-    """The default stream of a device, by default the current one; raises as `init` does."""
+    """The default stream of a device, by default the current one; raises like `init`."""
     return _known(0, _device._index(device))
 
 
@@ -104,7 +104,7 @@ def set_stream(stream: Optional[torch.Stream]) -> None:
 
 
 def _set_stream(stream: torch.Stream) -> None:
-    """As `set_stream`, but leaves the current device, of which a graph knows nothing."""
+    """`set_stream` without changing the current device, which a graph does not record."""
     _set_stream_by_id(stream.stream_id, stream.device.index, _PRIVATE_USE_1)
 
 
@@ -113,13 +113,13 @@ def _set_stream_by_id(stream_id: int, device_index: int, device_type: int) -> No
 
 
 def _raw_stream(device_index: int) -> int:
-    """The number of the current stream, for code that a compiler generates."""
+    """The id of the current stream, for code that a compiler generates."""
     stream: int = _device._library().current_stream(device_index)
     return stream
 
 
 class StreamContext:
-    """A context manager: a stream and its device are the current ones inside; None does nothing."""
+    """A context manager that makes a stream and its device current; None does nothing."""
 
     def __init__(self, stream: Optional[torch.Stream]) -> None:
         self.stream = stream
@@ -142,12 +142,12 @@ class StreamContext:
 
 
 def _context(stream: Optional[torch.Stream]) -> StreamContext:
-    """As `stream`; torch.compile knows it as what makes a stream current, of which there is one."""
+    """The one function that torch.compile knows to make a stream current; the same as `stream`."""
     return StreamContext(stream)
 
 
 def stream(stream: Optional[torch.Stream]) -> Any:
-    """Makes a stream and its device the current ones in a `with` statement; None does nothing."""
+    """Makes a stream and its device current in a `with` statement; None does nothing."""
     if stream is None and torch.compiler.is_dynamo_compiling():
         return contextlib.nullcontext()
     return _context(stream)

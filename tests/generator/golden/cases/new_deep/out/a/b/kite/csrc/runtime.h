@@ -9,9 +9,9 @@
 
 namespace kite {
 
-/// What PyTorch needs of the device. Here two devices are simulated, whose streams are threads;
-/// replace each function in runtime.cpp by a call of your driver. What each of them promises stands
-/// in <backendkit/runtime.h>.
+/// The functions that PyTorch needs from the device. These simulate two devices whose streams are
+/// threads; replace the body of each one in runtime.cpp with a call to your driver.
+/// <backendkit/runtime.h> says what each function must do.
 struct Runtime {
   static int device_count();
   static int current_device();
@@ -24,8 +24,8 @@ struct Runtime {
                    backendkit::StreamHandle stream);
   static void synchronize(int device);
 
-  // From here on: what a driver may lack. Leave out a group, and PyTorch says what is missing when
-  // somebody asks for it.
+  // The rest is optional. If you leave out a group, using its feature raises an error that names
+  // the missing functions.
 
   static constexpr bool host_accessible = simulator::kUnified;
 
@@ -56,9 +56,10 @@ struct Runtime {
   static backendkit::DeviceProperties properties(int device);
 };
 
-/// Runs a kernel on the current stream of the current device, as a launch of your driver would:
-/// after the work that the stream has, and after this function has returned. The kernel gets
-/// pointers and numbers, not tensors; their memory is there until it is done. It must not throw.
+/// Queues a kernel on the current device's current stream, as your driver's launch function would:
+/// it runs after the work that is already queued, and this function does not wait for it. Pass the
+/// kernel pointers and numbers, not tensors; their memory stays allocated until the kernel has
+/// completed. It must not throw.
 void launch(std::function<void()> kernel);
 
 }  // namespace kite

@@ -1,4 +1,4 @@
-"""What a backend must do from the first day; `pytest` runs it where the backend is installed."""
+"""Basic tests that every backend must pass. Install the backend, then run `pytest`."""
 
 import copy
 import io
