@@ -9,10 +9,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include "cli.h"
 
 using namespace backendgen;
@@ -30,18 +26,6 @@ Colour colour_of_terminal() {
   return wanted && isatty(STDERR_FILENO) != 0 ? Colour::kAlways : Colour::kNever;
 }
 
-/// A short run asks the system for memory a few times, not for every text of some length, and gives
-/// nothing back before its end: a page that the system hands out twice costs more than what is done
-/// with it.
-void keep_memory() {
-#ifdef __GLIBC__
-  constexpr int kMiB = 1 << 20;
-  mallopt(M_MMAP_THRESHOLD, 32 * kMiB);
-  mallopt(M_TRIM_THRESHOLD, 1024 * kMiB);
-  mallopt(M_TOP_PAD, 4 * kMiB);
-#endif
-}
-
 /// A file that is opened would get the number of a stdout that is closed, and what is printed would
 /// go into that file. Where it is closed, a write to it still fails, and is reported.
 void fill_closed_streams() {
@@ -55,15 +39,13 @@ void fill_closed_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_memory();
   fill_closed_streams();
   RealDisk disk;
   RealProcess process;
   Console console(std::cout, std::cerr, colour_of_terminal());
   try {
-    static auto* context =
-        new Context{disk, process, console, std::filesystem::current_path(), environment};
-    return run(std::vector<std::string>(argv + 1, argv + argc), *context);
+    Context context{disk, process, console, std::filesystem::current_path(), environment};
+    return run(std::vector<std::string>(argv + 1, argv + argc), context);
   } catch (const std::exception& error) {
     console.line(fmt::format("internal error: {}", error.what()));
     console.line(fmt::format("note: this is a fault in backendgen {}, not in your description",

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "glue/analyze.h"
 
-#include <functional>
-#include <future>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "description/check_header.h"
@@ -18,9 +14,6 @@ namespace backendgen {
 
 namespace {
 
-/// A description as long as this names most operators: all are read while it is read itself.
-constexpr std::size_t kLong = 1 << 16;
-
 std::vector<std::string> operators_of(const Description& description) {
   std::vector<std::string> names;
   for (const Kernel& kernel : description.kernels) names.push_back(kernel.op.value);
@@ -32,14 +25,14 @@ std::vector<std::string> operators_of(const Description& description) {
 
 }  // namespace
 
-void analyze_operators(Analysis& analysis, const Disk& disk, std::optional<Catalog> ahead) {
+void analyze_operators(Analysis& analysis, const Disk& disk) {
   const Description& description = analysis.description;
   const TorchInstall& torch = *analysis.torch;
   Diagnostics& problems = analysis.problems;
   const std::vector<std::string> names = operators_of(description);
   if (names.empty() && description.amp_dtypes.empty()) return;
-  const auto catalog = read_catalog_for(names, usual_autocast_operators(description), torch, disk,
-                                        problems, std::move(ahead));
+  const auto catalog =
+      read_catalog_for(names, usual_autocast_operators(description), torch, disk, problems);
   if (!catalog) return;
   const auto signatures = check_operators(description, *catalog, torch, problems);
   check_autocast(description, *catalog, torch, problems);
@@ -51,16 +44,10 @@ void analyze_operators(Analysis& analysis, const Disk& disk, std::optional<Catal
 Analysis analyze(const OpenedDescription& opened, const AnalyzeOptions& options, Context& context) {
   Analysis analysis;
   Diagnostics of_torch;
-  std::future<std::optional<Catalog>> ahead;
   const auto find_torch = [&] {
     analysis.torch = choose_torch(options.torch, options.python, context, of_torch);
   };
-  const std::string& text = opened.source.text();
   if (options.needs_torch) find_torch();
-  if (analysis.torch && text.size() > kLong) {
-    ahead = std::async(std::launch::async, read_catalog_ahead, *analysis.torch,
-                       std::cref(context.disk));
-  }
   analysis.description = read_partial_description(opened.source, analysis.problems);
   const Description& description = analysis.description;
   const bool names_operators = !operators_of(description).empty();
@@ -69,7 +56,7 @@ Analysis analyze(const OpenedDescription& opened, const AnalyzeOptions& options,
   if (analysis.torch) {
     if (options.warns) warn_if_newer(*analysis.torch, analysis.problems);
     check_release(description, *analysis.torch, analysis.problems);
-    analyze_operators(analysis, context.disk, ahead.valid() ? ahead.get() : std::nullopt);
+    analyze_operators(analysis, context.disk);
   }
   if (options.warns && !analysis.problems.has_errors()) {
     warn_if_no_header(description, opened.folder, context.disk, analysis.problems);

@@ -32,9 +32,7 @@ struct Analysis {
 };
 
 /// Judges what the description of `analysis` says of operators by its PyTorch, and models it.
-/// `ahead` is what `read_catalog_ahead` gave, if it was called.
-void analyze_operators(Analysis& analysis, const Disk& disk,
-                       std::optional<Catalog> ahead = std::nullopt);
+void analyze_operators(Analysis& analysis, const Disk& disk);
 
 /// Reads a description, finds PyTorch, judges the one by the other, and models the glue: all that a
 /// command may say is wrong, in one run.

@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "base/on_all_cores.h"
 #include "base/suggest.h"
 #include "description/two_results.h"
 #include "glue/kernel_group.h"
@@ -188,19 +187,14 @@ std::vector<std::optional<Signature>> check_operators(const Description& descrip
                                                       const Catalog& catalog,
                                                       const TorchInstall& torch,
                                                       Diagnostics& problems) {
-  constexpr std::size_t kTogether = 256;
   const std::vector<Kernel>& kernels = description.kernels;
   const auto named = named_operators(description);
-  std::vector<Diagnostics> found(kernels.size());
-  std::vector<std::optional<Signature>> signatures(kernels.size());
-  on_all_cores(kernels.size(), kTogether, [&](std::size_t i) {
-    signatures[i] = check_kernel(kernels[i], catalog, named, torch, found[i]);
-  });
+  std::vector<std::optional<Signature>> signatures;
   // Functions may be overloaded and may serve several operators, but C++ tells overloads apart by
   // their parameters alone.
   std::unordered_map<std::string_view, std::vector<std::size_t>> uses;  // by "foo::add"
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    problems.add(found[i]);
+    signatures.push_back(check_kernel(kernels[i], catalog, named, torch, problems));
     if (!signatures[i]) continue;
     std::vector<std::size_t>& others = uses[kernels[i].function.value];
     const auto same = std::find_if(others.begin(), others.end(), [&](std::size_t other) {

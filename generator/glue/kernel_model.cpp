@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/on_all_cores.h"
 #include "base/quote.h"
 #include "description/dtypes.h"
 #include "glue/kernel_group.h"
@@ -179,11 +178,11 @@ std::vector<KernelModel> model_kernels(const Description& description,
                                        const Catalog& catalog) {
   const auto named = named_operators(description);
   const std::vector<Kernel>& kernels = description.kernels;
-  std::vector<KernelModel> models(kernels.size());
-  on_all_cores(kernels.size(), 64, [&](std::size_t i) {
-    models[i] =
-        make_model(kernels[i], *signatures[i], answers(kernels[i], named, catalog), catalog);
-  });
+  std::vector<KernelModel> models;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const auto answered = answers(kernels[i], named, catalog);
+    models.push_back(make_model(kernels[i], *signatures[i], answered, catalog));
+  }
   return models;
 }
 

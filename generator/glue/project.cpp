@@ -3,14 +3,12 @@
 #include "description/keys.h"
 
 #include <algorithm>
-#include <functional>
-#include <memory>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/on_all_cores.h"
 #include "base/quote.h"
 #include "description/dtypes.h"
 #include "description/keys.h"
@@ -88,53 +86,39 @@ std::string kernel_names(const Description& description) {
   return python_list(names);
 }
 
-/// A file of a plan before its template is filled in.
-struct Task {
-  std::string path;
-  std::function<std::string()> text;
-};
-
-/// Adds every template below `folder`, for a place below `target`, which may be empty. `values`
-/// must outlive the tasks.
-void add_tree(std::vector<Task>& tasks, const Values& values, std::string_view folder,
-              std::string target) {
+/// Adds every template below `folder`, for a place below `target`, which may be empty.
+void add_tree(Plan& plan, const Values& values, std::string_view folder, std::string target) {
   if (!target.empty()) target += '/';
   for (const TemplateFile& file : templates_below(folder)) {
     std::string path = target + std::string(file.path.substr(folder.size()));
     replace_all(path, "@package@", values.texts.at("package"));
     replace_all(path, "@device@", values.texts.at("device"));
-    tasks.push_back({std::move(path), [&file, &values] { return fill(file, values); }});
+    plan.push_back({std::move(path), fill(file, values)});
   }
 }
 
 /// Adds every file below `folder` as it is, for a place below `target`.
-void add_copies(std::vector<Task>& tasks, std::string_view folder, const std::string& target) {
+void add_copies(Plan& plan, std::string_view folder, const std::string& target) {
   for (const TemplateFile& file : templates_below(folder)) {
     const std::string_view path = file.path.substr(folder.size());
-    tasks.push_back(
-        {fmt::format("{}/{}", target, path), [&file] { return std::string(file.text); }});
+    plan.push_back({fmt::format("{}/{}", target, path), std::string(file.text)});
   }
 }
 
-/// The files that register kernels, which must outlive the tasks.
-void add_registrations(std::vector<Task>& tasks, const std::vector<KernelModel>& kernels) {
+/// Adds the files that register kernels.
+void add_registrations(Plan& plan, const std::vector<KernelModel>& kernels) {
   constexpr std::string_view kFolder = "registrations/";
   constexpr std::string_view kFile = "register_kernels_@number@.cpp";
-  const TemplateFile& file = find_template(std::string(kFolder).append(kFile));
-  const auto parsed = std::make_shared<const ParsedTemplate>(file);
+  const ParsedTemplate parsed(find_template(std::string(kFolder).append(kFile)));
   std::size_t number = 0;
-  for (Kernels& some : shards(all_of(kernels))) {
+  for (const Kernels& some : shards(all_of(kernels))) {
     std::string path(kFile);
     replace_all(path, "@number@", fmt::format("{}", number++));
-    tasks.push_back({std::move(path), [parsed, some = std::move(some)] {
-                       return parsed->fill(registration_values(some));
-                     }});
+    plan.push_back({std::move(path), parsed.fill(registration_values(some))});
   }
 }
 
-Plan carry_out(const std::vector<Task>& tasks) {
-  Plan plan(tasks.size());
-  on_all_cores(tasks.size(), 1, [&](std::size_t i) { plan[i] = {tasks[i].path, tasks[i].text()}; });
+Plan sorted(Plan plan) {
   std::sort(plan.begin(), plan.end(),
             [](const PlannedFile& a, const PlannedFile& b) { return a.path < b.path; });
   return plan;
@@ -215,9 +199,9 @@ Values registration_values(const Kernels& kernels) {
 
 Plan plan_project(const Description& description) {
   const Values values = description_values(description);
-  std::vector<Task> tasks;
-  add_tree(tasks, values, "project/", "");
-  return carry_out(tasks);
+  Plan plan;
+  add_tree(plan, values, "project/", "");
+  return sorted(std::move(plan));
 }
 
 Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model) {
@@ -225,18 +209,18 @@ Plan plan_glue(const Description& description, const TorchInstall& torch, const 
   const std::string package = "python/" + description.package.value;
   const std::string module = "python/" + with_slashes(description.module());
   const bool submodule = description.layout == Layout::kSubmodule;
-  std::vector<Task> tasks;
-  add_tree(tasks, values, "glue/", "");
-  add_registrations(tasks, model.kernels);
+  Plan plan;
+  add_tree(plan, values, "glue/", "");
+  add_registrations(plan, model.kernels);
   if (!description.custom.empty()) {
-    add_tree(tasks, values, "custom/glue/", "");
-    add_tree(tasks, values, "custom/python/", module);
+    add_tree(plan, values, "custom/glue/", "");
+    add_tree(plan, values, "custom/python/", module);
   }
-  add_tree(tasks, values, "packaging/", "packaging");
-  add_tree(tasks, values, "python/generated/", package);
-  add_copies(tasks, "python/common/", module);
-  add_copies(tasks, submodule ? "python/submodule/" : "python/package/", package);
-  return carry_out(tasks);
+  add_tree(plan, values, "packaging/", "packaging");
+  add_tree(plan, values, "python/generated/", package);
+  add_copies(plan, "python/common/", module);
+  add_copies(plan, submodule ? "python/submodule/" : "python/package/", package);
+  return sorted(std::move(plan));
 }
 
 std::string plan_ci(const Description& description, const std::string& service,
@@ -244,9 +228,8 @@ std::string plan_ci(const Description& description, const std::string& service,
   Values values = description_values(description);
   auto& matrix = values.lists["torch_matrix"];
   for (const std::string& release : releases) matrix.push_back({{{"release", release}}, {}, {}});
-  std::vector<Task> tasks;
-  add_tree(tasks, values, fmt::format("ci/{}.yml", service), "");
-  const Plan plan = carry_out(tasks);
+  Plan plan;
+  add_tree(plan, values, fmt::format("ci/{}.yml", service), "");
   if (plan.size() != 1) throw InternalError(fmt::format("template ci/{}.yml: missing", service));
   return plan.front().text;
 }

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "base/on_all_cores.h"
 
 namespace backendgen {
 
@@ -48,11 +47,9 @@ Stamp read_stamp(const fs::path& folder, const Disk& disk) {
 }
 
 std::string print_stamp(const Plan& plan) {
-  std::vector<std::string> hashes(plan.size());
-  on_all_cores(plan.size(), 16, [&](std::size_t i) { hashes[i] = stamp_of(plan[i].text); });
   std::string text = "backendgen " BACKENDGEN_VERSION "\n";
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    text += fmt::format("{}  {}\n", hashes[i], plan[i].path);
+  for (const PlannedFile& file : plan) {
+    text += fmt::format("{}  {}\n", stamp_of(file.text), file.path);
   }
   return text;
 }

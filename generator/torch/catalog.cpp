@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "base/on_all_cores.h"
 #include "torch/autocast_lists.h"
 #include "torch/derive.h"
 #include "torch/parse_schema.h"
@@ -18,60 +17,27 @@ namespace backendgen {
 
 namespace {
 
-constexpr std::size_t kTogether = 256;  // operators that a core takes at a time
-
-/// Operators, the entries that they come from, and their groups' keys, in the same order.
+/// Operators and the entries that they come from, in the same order.
 struct Listed {
   std::vector<Operator> operators;
   std::vector<const NativeFunction*> functions;
-  std::vector<std::string> keys;
 };
 
 bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
                    Diagnostics& problems) {
   const std::size_t errors = problems.error_count();
-  std::vector<std::optional<Schema>> schemas(functions.size());
-  std::vector<std::string> keys(functions.size());
-  on_all_cores(functions.size(), kTogether, [&](std::size_t i) {
-    Diagnostics ignored;  // what is wrong with a schema is said below, in order
-    schemas[i] = parse_schema(functions[i].func, functions[i].span, ignored);
-    if (schemas[i]) keys[i] = group_key(*schemas[i]);
-  });
   std::unordered_set<std::string_view> names;
-  names.reserve(functions.size());
-  listed.operators.reserve(functions.size());
-  listed.functions.reserve(functions.size());
-  listed.keys.reserve(functions.size());
-  for (std::size_t i = 0; i < functions.size(); ++i) {
-    const NativeFunction& function = functions[i];
-    std::optional<Schema>& schema = schemas[i];
-    if (!schema) {
-      parse_schema(function.func, function.span, problems);
-      continue;
-    }
+  for (const NativeFunction& function : functions) {
+    auto schema = parse_schema(function.func, function.span, problems);
+    if (!schema) continue;
     if (!names.insert(std::string_view(function.func).substr(0, function.func.find('('))).second) {
       problems.error(fmt::format("operator `{}` is listed twice", schema->name().text()),
                      function.span);
       continue;
     }
-    Operator op{std::move(*schema)};
-    op.structured = function.structured;
-    op.delegate = function.delegate;
-    op.tensor_iterator = function.tensor_iterator;
-    op.precomputed = function.precomputed;
-    op.composite_explicit = function.composite_explicit;
-    op.on_cpu = function.on_cpu;
-    op.dispatch = function.dispatch;
-    op.core = function.core;
-    op.device_check = function.device_check;
-    op.pointwise = function.pointwise;
-    op.inplace_view = function.inplace_view;
-    op.composite_implicit =
-        function.composite_implicit || (!function.has_dispatch && !function.structured);
-    op.const_ref_for_mutable = function.const_ref_for_mutable;
-    listed.operators.push_back(std::move(op));
+    Operator& op = listed.operators.emplace_back(std::move(*schema), function);
+    op.composite_implicit |= !function.has_dispatch && !function.structured;
     listed.functions.push_back(&function);
-    listed.keys.push_back(std::move(keys[i]));
   }
   return problems.error_count() == errors;
 }
@@ -91,16 +57,16 @@ bool derives(const Group& group, const Listed& listed, const TorchVersion& relea
 /// The groups that variants are derived from.
 std::vector<Group> autogen_groups(const Listed& listed, const TorchVersion& release) {
   std::unordered_set<std::string> roots;
-  roots.reserve(listed.operators.size());
   for (std::size_t i = 0; i < listed.operators.size(); ++i) {
     if (!listed.functions[i]->autogen.empty())
       roots.insert(listed.operators[i].schema.name().root());
   }
   std::vector<Group> groups;
-  std::unordered_map<std::string_view, std::size_t> by_key;
+  std::unordered_map<std::string, std::size_t> by_key;
   for (std::size_t i = 0; i < listed.operators.size(); ++i) {
-    if (!roots.contains(listed.operators[i].schema.name().root())) continue;
-    const auto [found, is_new] = by_key.emplace(listed.keys[i], groups.size());
+    const Schema& schema = listed.operators[i].schema;
+    if (!roots.contains(schema.name().root())) continue;
+    const auto [found, is_new] = by_key.emplace(group_key(schema), groups.size());
     if (is_new) groups.emplace_back();
     groups[found->second].push_back(i);
   }
@@ -137,7 +103,7 @@ void derive(const Group& group, const Listed& listed, std::vector<Operator>& der
                        listed.functions[i]->span);
         continue;
       }
-      Operator op{std::move(*schema)};
+      Operator op(std::move(*schema));
       op.derived = true;
       op.base = base.schema.name().text();
       op.composite_explicit = true;
@@ -149,14 +115,11 @@ void derive(const Group& group, const Listed& listed, std::vector<Operator>& der
 
 }  // namespace
 
-Catalog::Catalog(std::vector<Operator> operators, std::vector<std::string> keys)
-    : operators_(std::move(operators)) {
-  by_name_.reserve(operators_.size());
-  group_of_.reserve(operators_.size());
+Catalog::Catalog(std::vector<Operator> operators) : operators_(std::move(operators)) {
   std::unordered_map<std::string, std::size_t> by_key;
   for (std::size_t i = 0; i < operators_.size(); ++i) {
     by_name_.emplace(operators_[i].schema.name().text(), i);
-    const auto [found, is_new] = by_key.emplace(std::move(keys[i]), groups_.size());
+    const auto [found, is_new] = by_key.emplace(group_key(operators_[i].schema), groups_.size());
     if (is_new) groups_.emplace_back();
     group_of_.push_back(found->second);
     groups_[found->second].push_back(i);
@@ -195,15 +158,8 @@ std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions
   }
   if (problems.error_count() != errors) return std::nullopt;
   std::vector<Operator> operators = std::move(listed.operators);
-  std::vector<std::string> keys = std::move(listed.keys);
-  const std::size_t written = operators.size();
-  operators.reserve(written + derived.size());
   std::move(derived.begin(), derived.end(), std::back_inserter(operators));
-  keys.resize(operators.size());
-  on_all_cores(derived.size(), kTogether, [&](std::size_t i) {
-    keys[written + i] = group_key(operators[written + i].schema);
-  });
-  return Catalog(std::move(operators), std::move(keys));
+  return Catalog(std::move(operators));
 }
 
 namespace {
@@ -217,13 +173,6 @@ std::optional<std::string> read_list(const TorchInstall& torch, const Disk& disk
                                in_ticks(torch.operators.generic_string()), why));
   }
   return text;
-}
-
-/// On all cores; nothing when something is wrong, which `parse_list` says.
-std::optional<Catalog> parse_quickly(std::string_view text, const TorchInstall& torch) {
-  Diagnostics ignored;
-  const auto functions = read_native_functions_quickly(text);
-  return functions ? make_catalog(*functions, torch.version, ignored) : std::nullopt;
 }
 
 std::optional<Catalog> parse_list(std::string text, const TorchInstall& torch,
@@ -251,34 +200,24 @@ std::optional<Catalog> parse_list(std::string text, const TorchInstall& torch,
 std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
                                     Diagnostics& problems) {
   auto text = read_list(torch, disk, problems);
-  if (!text) return std::nullopt;
-  auto catalog = parse_quickly(*text, torch);
-  return catalog ? std::move(catalog) : parse_list(std::move(*text), torch, problems);
-}
-
-std::optional<Catalog> read_catalog_ahead(const TorchInstall& torch, const Disk& disk) {
-  Diagnostics ignored;
-  const auto text = read_list(torch, disk, ignored);
-  return text ? parse_quickly(without_unread_lines(*text), torch) : std::nullopt;
+  return text ? parse_list(std::move(*text), torch, problems) : std::nullopt;
 }
 
 std::optional<Catalog> read_catalog_for(const std::vector<std::string>& names,
                                         const std::vector<std::string_view>& usual,
                                         const TorchInstall& torch, const Disk& disk,
-                                        Diagnostics& problems, std::optional<Catalog> ahead) {
-  const auto has_all = [&](const std::optional<Catalog>& catalog) {
-    return catalog && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-             return catalog->find(name) != nullptr;
-           });
-  };
-  if (has_all(ahead)) return ahead;
+                                        Diagnostics& problems) {
   auto text = read_list(torch, disk, problems);
   if (!text) return std::nullopt;
   std::unordered_set<std::string> roots;
   for (const std::string& name : names) roots.insert(OperatorName::parse(name).root());
   for (const std::string_view name : usual) roots.insert(OperatorName::parse(name).root());
-  auto catalog = parse_quickly(excerpt(*text, roots), torch);
-  return has_all(catalog) ? std::move(catalog) : parse_list(std::move(*text), torch, problems);
+  Diagnostics ignored;  // of a damaged list the whole tells
+  auto part = parse_list(excerpt(*text, roots), torch, ignored);
+  const bool has_all = part && std::all_of(names.begin(), names.end(), [&](const auto& name) {
+                         return part->find(name) != nullptr;
+                       });
+  return has_all ? std::move(part) : parse_list(std::move(*text), torch, problems);
 }
 
 }  // namespace backendgen

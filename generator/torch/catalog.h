@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -17,31 +18,20 @@
 namespace backendgen {
 
 /// An operator of PyTorch.
-struct Operator {
+struct Operator : OperatorFacts {
+  explicit Operator(Schema op_schema, OperatorFacts facts = {})
+      : OperatorFacts(std::move(facts)), schema(std::move(op_schema)) {}
+
   Schema schema;
   bool derived = false;  // not in native_functions.yaml: torchgen makes it for an `autogen` entry
-  bool structured = false;       // its group has a structured kernel
-  std::string delegate = {};     // the out= operator whose structured kernel it uses: "add.out"
-  bool tensor_iterator = false;  // a structured kernel that is a TensorIterator
-  std::vector<std::string> precomputed =
-      {};                              // "dim -> int dim": what a structured kernel gets instead
-  bool composite_implicit = false;     // made of other operators, which autograd differentiates
-  bool composite_explicit = false;     // made of other operators, on every device
-  bool on_cpu = false;                 // the CPU has a kernel of its own
-  std::string dispatch = {};           // what PyTorch has kernels for: "CPU, CUDA, MPS"
-  std::string base = {};               // of a derived operator: the one that it is made of
-  bool core = false;                   // of the set that exported models consist of
-  bool device_check = true;            // PyTorch wants all its tensors on one device
-  bool pointwise = false;              // an element of the result depends on one of each argument
-  bool inplace_view = false;           // changes the sizes or the memory of a tensor in place
-  bool const_ref_for_mutable = false;  // written tensors are passed as `const at::Tensor&`
+  std::string base;      // of a derived operator: the one that it is made of
 };
 
 /// All operators of one PyTorch, those that torchgen derives included.
 class Catalog {
  public:
-  /// Operators of different names, and the `group_key` of each.
-  Catalog(std::vector<Operator> operators, std::vector<std::string> keys);
+  /// Operators of different names.
+  explicit Catalog(std::vector<Operator> operators);
 
   /// The operator with this name, such as "add.out"; null when there is none.
   const Operator* find(std::string_view name) const;
@@ -74,16 +64,12 @@ std::optional<Catalog> make_catalog(const std::vector<NativeFunction>& functions
 std::optional<Catalog> read_catalog(const TorchInstall& torch, const Disk& disk,
                                     Diagnostics& problems);
 
-/// The same, a little faster, and without a word on what is wrong: nothing then.
-std::optional<Catalog> read_catalog_ahead(const TorchInstall& torch, const Disk& disk);
-
 /// The operators with these names, and those of `usual` that there are, ten times faster if they
 /// are few: the catalog may lack others. It has all when one of `names` is unknown, so that another
-/// can be suggested. `ahead` is what `read_catalog_ahead` gave, if it was called.
+/// can be suggested.
 std::optional<Catalog> read_catalog_for(const std::vector<std::string>& names,
                                         const std::vector<std::string_view>& usual,
                                         const TorchInstall& torch, const Disk& disk,
-                                        Diagnostics& problems,
-                                        std::optional<Catalog> ahead = std::nullopt);
+                                        Diagnostics& problems);
 
 }  // namespace backendgen

@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "base/on_all_cores.h"
 #include "base/text.h"
 #include "torch/schema.h"
 
@@ -22,11 +21,7 @@ namespace {
 /// libyaml's stream of events, one at a time. The current event stays valid until the next.
 class Events {
  public:
-  Events(const Source& source, Diagnostics& problems)
-      : source_(source),
-        problems_(problems),
-        ascii_(std::all_of(source.text().begin(), source.text().end(),
-                           [](char c) { return static_cast<unsigned char>(c) < 0x80; })) {
+  Events(const Source& source, Diagnostics& problems) : source_(source), problems_(problems) {
     if (yaml_parser_initialize(&parser_) == 0) {
       failed_ = true;
       problems_.error("out of memory");
@@ -90,7 +85,6 @@ class Events {
   /// which end them at more than "\n".
   std::size_t offset(std::size_t index) {
     const std::string& text = source_.text();
-    if (ascii_) return std::min(index, text.size());
     const auto within = [&] { return (text[offset_] & 0xC0) == 0x80; };
     for (; index_ < index && offset_ < text.size(); ++index_) {
       do ++offset_;
@@ -105,7 +99,6 @@ class Events {
 
   const Source& source_;
   Diagnostics& problems_;
-  const bool ascii_;  // a character is a byte
   yaml_parser_t parser_{};
   yaml_event_t event_{};
   std::size_t index_ = 0;   // of a character near the current event,
@@ -253,35 +246,9 @@ bool read_entry(Events& events, std::vector<NativeFunction>& functions) {
   return true;
 }
 
-constexpr std::string_view kEntry = "\n- func: ";
-constexpr std::string_view kUsual = kEntry.substr(1);
+constexpr std::string_view kUsual = "- func: ";
 constexpr std::string_view kNameLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-
-/// A comment, or the text of a key that `read_value` skips; the usual ones.
-bool nobody_reads(std::string_view line) {
-  constexpr std::array<std::string_view, 4> kSkipped = {
-      "#", "  variants: ", "  python_module: ", "  device_guard: "};
-  return std::any_of(kSkipped.begin(), kSkipped.end(),
-                     [&](std::string_view begin) { return line.starts_with(begin); });
-}
-
-/// The text with the other lines emptied: entries of whose first line `wanted` says no, and lines
-/// that nobody reads.
-template <class Wanted>
-std::string kept_lines(std::string_view text, const Wanted& wanted) {
-  std::string kept;
-  kept.reserve(text.size());
-  bool keep = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with('-')) keep = wanted(line);
-    kept += keep && !nobody_reads(line) ? line : "\n";
-    at = end;
-  }
-  return kept;
-}
 
 }  // namespace
 
@@ -299,8 +266,6 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
     return std::nullopt;
   }
   std::vector<NativeFunction> functions;
-  constexpr std::size_t kAboutAsLong = 200;  // bytes of an entry
-  functions.reserve(source.text().size() / kAboutAsLong);
   while (events.next() != YAML_SEQUENCE_END_EVENT) {
     if (events.type() == YAML_NO_EVENT || !read_entry(events, functions)) return std::nullopt;
   }
@@ -311,45 +276,24 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
   return functions;
 }
 
-std::optional<std::vector<NativeFunction>> read_native_functions_quickly(std::string_view text) {
-  constexpr std::size_t kPiece = 1 << 16;
-  // An entry begins a line, which nothing within an entry does: pieces are lists as well.
-  std::vector<std::string_view> pieces;
-  while (!text.empty()) {
-    const std::size_t begin = std::min(text.find(kEntry), text.size());
-    const std::size_t cut = text.find(kEntry, std::min(begin + kPiece, text.size()));
-    pieces.push_back(text.substr(0, cut == text.npos ? cut : cut + 1));
-    text.remove_prefix(pieces.back().size());
-  }
-  std::vector<std::optional<std::vector<NativeFunction>>> read(pieces.size());
-  on_all_cores(pieces.size(), 1, [&](std::size_t i) {
-    Diagnostics ignored;
-    read[i] = read_native_functions(Source("", std::string(pieces[i])), ignored);
-  });
-  std::vector<NativeFunction> functions;
-  std::size_t count = 0;
-  for (const auto& piece : read) count += piece ? piece->size() : 0;
-  functions.reserve(count);
-  for (auto& piece : read) {
-    if (!piece) return std::nullopt;
-    std::move(piece->begin(), piece->end(), std::back_inserter(functions));
-  }
-  if (functions.empty()) return std::nullopt;
-  return functions;
-}
-
 std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots) {
-  return kept_lines(text, [&](std::string_view line) {
+  const auto wanted = [&](std::string_view line) {
     if (!line.starts_with(kUsual)) return true;
     const std::string_view rest = line.substr(kUsual.size());
     const std::string_view name = rest.substr(0, rest.find_first_not_of(kNameLetters));
     const bool usual = rest.substr(name.size()).starts_with('(');
     return !usual || roots.contains(OperatorName::parse(name).root());
-  });
-}
-
-std::string without_unread_lines(std::string_view text) {
-  return kept_lines(text, [](std::string_view) { return true; });
+  };
+  std::string kept;
+  bool keep = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with('-')) keep = wanted(line);
+    kept += keep ? line : "\n";
+    at = end;
+  }
+  return kept;
 }
 
 }  // namespace backendgen

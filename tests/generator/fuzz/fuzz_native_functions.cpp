@@ -44,20 +44,6 @@ std::string name_of(const NativeFunction& function) {
   return function.func.substr(0, function.func.find('('));
 }
 
-std::vector<std::string> summaries(const std::vector<NativeFunction>& functions) {
-  std::vector<std::string> texts;
-  for (const NativeFunction& function : functions) texts.push_back(summary(function));
-  return texts;
-}
-
-/// Whether every line that begins like a comment or a key is one.
-bool can_be_shortened(const Source& source, const std::vector<NativeFunction>& functions) {
-  Diagnostics ignored;
-  const Source shorter(source.path(), without_unread_lines(source.text()));
-  const auto same = read_native_functions(shorter, ignored);
-  return same && summaries(*same) == summaries(functions);
-}
-
 /// Whether every line that begins like an entry is one, so that the text can be cut by lines: no
 /// text in quotes goes over several of them, no entry has two schemas.
 bool as_usual(const Source& source, const std::vector<NativeFunction>& functions) {
@@ -127,8 +113,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto functions = read_native_functions(source, problems);
   require(functions.has_value() == !problems.has_errors(), "no list means an error");
   fuzz::require_shown(problems, source);
-  const bool short_too = functions && can_be_shortened(source, *functions);
-  if (short_too && as_usual(source, *functions)) require_excerpt(source, *functions);
+  if (functions && as_usual(source, *functions)) require_excerpt(source, *functions);
 
   FakeDisk disk;
   disk.files[kPath] = text;
@@ -139,7 +124,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     require(catalog.has_value() == !found.has_errors(), "no catalog means an error");
     require(!catalog || functions, "no catalog without a list");
     fuzz::require_shown(found, source);
-    if (catalog && short_too) require_same_operators(disk, torch, *catalog);
+    if (catalog) require_same_operators(disk, torch, *catalog);
   }
   return 0;
 }

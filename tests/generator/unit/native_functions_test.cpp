@@ -74,8 +74,9 @@ TEST_CASE("an excerpt keeps entries and the numbers of lines", "[native_function
       "# head\n- func: add_.out(Tensor self)\n  tags: core\n\n- func: sub(x)\n  y: z\n"
       "- {func: odd}\n- func: __iand__(x)\n  a: b";
   CHECK(excerpt(text, {"add"}) ==
-        "\n- func: add_.out(Tensor self)\n  tags: core\n\n\n\n- {func: odd}\n\n\n");
-  CHECK(excerpt(text, {"__and__"}) == "\n\n\n\n\n\n- {func: odd}\n- func: __iand__(x)\n  a: b");
+        "# head\n- func: add_.out(Tensor self)\n  tags: core\n\n\n\n- {func: odd}\n\n\n");
+  CHECK(excerpt(text, {"__and__"}) ==
+        "# head\n\n\n\n\n\n- {func: odd}\n- func: __iand__(x)\n  a: b");
   CHECK(excerpt("", {"add"}).empty());
   // Entries that begin in another way are kept: who knows whose they are.
   for (const char* odd : {"-\n  func: sub(x)\n", "-\tfunc: sub(x)\n", "- func: 'sub(x)'\n",
@@ -83,15 +84,6 @@ TEST_CASE("an excerpt keeps entries and the numbers of lines", "[native_function
     CHECK(excerpt("- func: mul(x)\n" + std::string(odd), {"add"}) == "\n" + std::string(odd));
   }
   CHECK(excerpt("- func: add(", {}) == "\n");
-}
-
-TEST_CASE("comments and keys that are not read are emptied", "[native_functions]") {
-  const std::string read = "- func: add(x)\n  tags: core\n";
-  CHECK(without_unread_lines("# a\n" + read + "  variants: f\n  python_module: nn") ==
-        "\n" + read + "\n\n");
-  CHECK(without_unread_lines(read + "  device_guard: False\n  device_check: NoCheck\n") ==
-        read + "\n  device_check: NoCheck\n");
-  CHECK(without_unread_lines("").empty());
 }
 
 TEST_CASE("a damaged operator list is an error with its place", "[native_functions]") {
