@@ -17,10 +17,7 @@ const std::string kSet("\0set", 4);
 
 std::optional<Arguments> refuse(const CommandSpec& spec, Console& console, const std::string& error,
                                 const std::string& help = {}) {
-  Diagnostic problem;
-  problem.message = error;
-  if (!help.empty()) problem.help.push_back(help);
-  console.report(problem);
+  console.error(error, help);
   console.line("usage: " + spec.usage());
   return std::nullopt;
 }

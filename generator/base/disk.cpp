@@ -2,6 +2,7 @@
 #include "base/disk.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -73,20 +74,14 @@ std::optional<std::string> RealDisk::read(const fs::path& path, std::string& why
     return std::nullopt;
   }
   std::string bytes;
-  std::error_code unknown;
-  const std::uintmax_t size = fs::file_size(path, unknown);
-  std::size_t used = 0;
-  // One byte more than the size, so that the first read meets the end of an ordinary file.
-  bytes.resize(unknown ? 65536 : static_cast<std::size_t>(size) + 1);
-  while (const std::size_t got = std::fread(&bytes[used], 1, bytes.size() - used, file.get())) {
-    used += got;
-    if (used == bytes.size()) bytes.resize(bytes.size() * 2);
+  std::array<char, 65536> part;
+  while (const std::size_t got = std::fread(part.data(), 1, part.size(), file.get())) {
+    bytes.append(part.data(), got);
   }
   if (std::ferror(file.get()) != 0) {
     why = std::strerror(errno);
     return std::nullopt;
   }
-  bytes.resize(used);
   return bytes;
 }
 

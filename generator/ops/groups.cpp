@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/glob.h"
+#include "base/text.h"
 
 namespace backendgen {
 
@@ -121,40 +122,15 @@ std::string_view bare(std::string_view root) {
   return root;
 }
 
-/// All rules in a form that is quick to ask: most are plain names.
-class Rules {
- public:
-  Rules() {
-    for (std::size_t group = 0; group < kGroups.size(); ++group) {
-      std::string_view names = kGroups[group].names;
-      while (!names.empty()) {
-        const std::size_t space = std::min(names.find(' '), names.size());
-        const std::string_view name = names.substr(0, space);
-        if (name.find('*') == std::string_view::npos) {
-          names_.emplace(name, group);
-        } else {
-          wildcards_.emplace_back(name, group);
-        }
-        names.remove_prefix(std::min(space + 1, names.size()));
-      }
+/// The first group with a rule for this name.
+std::optional<std::size_t> find_group(std::string_view name) {
+  for (std::size_t group = 0; group < kGroups.size(); ++group) {
+    for (const std::string_view rule : split(kGroups[group].names, " ")) {
+      if (matches(rule, name)) return group;
     }
   }
-
-  /// The first group with a rule for this name.
-  std::optional<std::size_t> find(std::string_view name) const {
-    std::optional<std::size_t> found;
-    if (const auto named = names_.find(name); named != names_.end()) found = named->second;
-    for (const auto& [wildcard, group] : wildcards_) {
-      if (found && *found <= group) break;
-      if (matches(wildcard, name)) found = group;
-    }
-    return found;
-  }
-
- private:
-  std::unordered_map<std::string_view, std::size_t> names_;
-  std::vector<std::pair<std::string_view, std::size_t>> wildcards_;  // in the groups' order
-};
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -163,7 +139,6 @@ std::span<const OperatorGroup> operator_groups() {
 }
 
 GroupIndex::GroupIndex(const Catalog& catalog) {
-  const Rules rules;
   std::unordered_set<std::string> pointwise;
   for (const Operator& op : catalog.operators()) {
     if (op.pointwise) pointwise.insert(op.schema.name().root());
@@ -172,7 +147,7 @@ GroupIndex::GroupIndex(const Catalog& catalog) {
     std::string root = op.schema.name().root();
     if (by_root_.contains(root)) continue;
     const std::size_t otherwise = pointwise.contains(root) ? 0 : kGroups.size() - 1;
-    by_root_.emplace(root, rules.find(bare(root)).value_or(otherwise));
+    by_root_.emplace(root, find_group(bare(root)).value_or(otherwise));
   }
 }
 

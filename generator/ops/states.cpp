@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "glue/kernel_group.h"
 #include "ops/builtin.h"
 
@@ -41,14 +42,10 @@ std::unordered_map<std::string, Owner> owners(const Catalog& catalog,
 /// tensors and nested ones have no form on another device.
 bool has_host_kernel(const Operator& op) {
   if (op.on_cpu) return true;
-  std::string_view keys = op.dispatch;
-  while (!keys.empty()) {
-    const std::size_t comma = std::min(keys.find(", "), keys.size());
-    const std::string_view key = keys.substr(0, comma);
-    if (key == "SparseCPU" || key == "SparseCsrCPU" || key == "QuantizedCPU") return true;
-    keys.remove_prefix(std::min(comma + 2, keys.size()));
-  }
-  return false;
+  const std::vector<std::string> keys = split_list(op.dispatch);
+  return std::any_of(keys.begin(), keys.end(), [](std::string_view key) {
+    return key == "SparseCPU" || key == "SparseCsrCPU" || key == "QuantizedCPU";
+  });
 }
 
 /// Judges operators one by one; those that an operator is made of first.

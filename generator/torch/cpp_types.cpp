@@ -20,47 +20,32 @@ namespace {
 
 using Suffixes = std::span<const Suffix>;
 
-/// The types that are passed by value; empty for the others.
+/// The types that are passed by value.
+constexpr std::array<std::pair<Atom, std::string_view>, 17> kValueTypes = {{
+    {Atom::kInt, "int64_t"},
+    {Atom::kSymInt, "c10::SymInt"},
+    {Atom::kFloat, "double"},
+    {Atom::kBool, "bool"},
+    {Atom::kSymBool, "c10::SymBool"},
+    {Atom::kString, "c10::string_view"},
+    {Atom::kScalarType, "at::ScalarType"},
+    {Atom::kLayout, "at::Layout"},
+    {Atom::kDevice, "at::Device"},
+    {Atom::kDeviceIndex, "at::DeviceIndex"},
+    {Atom::kMemoryFormat, "at::MemoryFormat"},
+    {Atom::kGenerator, "at::Generator"},
+    {Atom::kStorage, "at::Storage"},
+    {Atom::kStream, "at::Stream"},
+    {Atom::kQScheme, "at::QScheme"},
+    {Atom::kDimname, "at::Dimname"},
+    {Atom::kDimVector, "at::DimVector"},
+}};
+
+/// Empty for a type that is not passed by value.
 std::string_view value_type(Atom atom, bool symbolic) {
-  switch (atom) {
-    case Atom::kInt:
-      return "int64_t";
-    case Atom::kSymInt:
-      return symbolic ? "c10::SymInt" : "int64_t";
-    case Atom::kFloat:
-      return "double";
-    case Atom::kBool:
-      return "bool";
-    case Atom::kSymBool:
-      return "c10::SymBool";
-    case Atom::kString:
-      return "c10::string_view";
-    case Atom::kScalarType:
-      return "at::ScalarType";
-    case Atom::kLayout:
-      return "at::Layout";
-    case Atom::kDevice:
-      return "at::Device";
-    case Atom::kDeviceIndex:
-      return "at::DeviceIndex";
-    case Atom::kMemoryFormat:
-      return "at::MemoryFormat";
-    case Atom::kGenerator:
-      return "at::Generator";
-    case Atom::kStorage:
-      return "at::Storage";
-    case Atom::kStream:
-      return "at::Stream";
-    case Atom::kQScheme:
-      return "at::QScheme";
-    case Atom::kDimname:
-      return "at::Dimname";
-    case Atom::kDimVector:
-      return "at::DimVector";
-    case Atom::kTensor:
-    case Atom::kScalar:
-    case Atom::kOther:
-      return {};
+  if (atom == Atom::kSymInt && !symbolic) atom = Atom::kInt;
+  for (const auto& [one, type] : kValueTypes) {
+    if (one == atom) return type;
   }
   return {};
 }

@@ -63,7 +63,6 @@ class Parser {
     OperatorName name = OperatorName::parse(text_.substr(0, open));
     at_ = open + 1;
     std::vector<Argument> arguments;
-    arguments.reserve(1 + static_cast<std::size_t>(std::count(text_.begin(), text_.end(), ',')));
     std::size_t positional = 0;
     if (!read_arguments(arguments, positional) || !expect(") -> ")) return std::nullopt;
     std::vector<Return> returns;
@@ -197,9 +196,6 @@ class Parser {
   }
 
   bool read_arguments(std::vector<Argument>& arguments, std::size_t& positional) {
-    constexpr std::ptrdiff_t kMany = 32;
-    const auto commas = std::min(std::count(text_.begin(), text_.end(), ','), kMany);
-    arguments.reserve(static_cast<std::size_t>(commas) + 1);
     bool star = false;
     bool more = !next_is(")");
     while (more) {

@@ -151,7 +151,6 @@ bool Schema::has_symint() const {
 
 std::string Schema::text() const {
   std::string text = name_.text();
-  text.reserve(48 * (arguments_.size() + 2));
   text += '(';
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     if (i != 0) text += ", ";
