@@ -77,6 +77,9 @@ class Splitter {
     if (static_cast<unsigned char>(c) >= 0x80) flaw(Flaw::kCharacter);
     const bool in_value = now_.equals != Statement::npos;
     if (c == '.' && ++dots_ > kMostDots) flaw(Flaw::kDots);
+    if (in_value && (c == 'T' || c == 't') && is_digit_at(at_ - 1) && !is_digit_at(at_ + 1)) {
+      flaw(Flaw::kTime);
+    }
     if (c == '=' && !in_value && !now_.header) now_.equals = at_;
     if (in_value && (c == '[' || c == '{')) brackets_.push_back(at_);
     if (in_value && (c == ']' || c == '}') && !brackets_.empty()) {
@@ -84,6 +87,10 @@ class Splitter {
       brackets_.pop_back();
     }
     ++at_;
+  }
+
+  bool is_digit_at(std::size_t at) const {
+    return at < text_.size() && text_[at] >= '0' && text_[at] <= '9';
   }
 
   void skip_comment() {

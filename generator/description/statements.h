@@ -16,6 +16,7 @@ enum class Flaw {
   kDots,       // more dots than any table has levels
   kHead,       // a [table] whose name does not start as a name
   kBrace,      // "}" in a list
+  kTime,       // a date and `T` without an hour after it
   kLongKey,    // a key or a table's name in three quotes
   kBackslash,  // a backslash, blanks or line ends, and a character beyond ASCII, in quotes
 };

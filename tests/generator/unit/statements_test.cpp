@@ -77,6 +77,10 @@ TEST_CASE("flaws that the parser must not see") {
   CHECK(only("['\'\'a']").flaw == Flaw::kLongKey);
   CHECK(only("\"\" = \"\"\"a\"\"\"").flaw == Flaw::kNone);
   CHECK(only("a = [1, }").flaw == Flaw::kBrace);
+  CHECK(only("a = 1979-05-27TT07:32").flaw == Flaw::kTime);
+  CHECK(only("a = 1979-05-27t+7").flaw == Flaw::kTime);
+  CHECK(only("a = 1979-05-27T07:32").flaw == Flaw::kNone);
+  CHECK(only("a1t = true").flaw == Flaw::kNone);
   CHECK(only("a = [{ }]").flaw == Flaw::kNone);
   CHECK(only("[[[a]]]").flaw == Flaw::kHead);
   CHECK(only("[ ,]").flaw_at == 2);
