@@ -169,3 +169,20 @@ def test_glue_registers_with_macros_of_its_own() -> None:
     assert len(names) >= 7
     uses = re.compile(r"^\s*(TORCH_LIBRARY|C10_REGISTER_GUARD)", re.M)
     assert [name for name in names if uses.search(text(name))] == []
+
+
+def test_projects_include_only_public_headers() -> None:
+    """docs/runtime.md lists them."""
+    page = (ROOT / "docs" / "runtime.md").read_text(encoding="utf-8")
+    public = set(re.findall(r"^\| `(backendkit/[\w/]+\.h)` \|", page, re.M))
+    assert len(public) >= 3
+    assert {one for one in public if not (ROOT / "include" / one).is_file()} == set()
+    files = [
+        *(ROOT / "examples").rglob("*.[hc]*"),
+        *(ROOT / "templates" / "project").rglob("*.[hc]*"),
+        *(ROOT / "docs").glob("*.md"),
+    ]
+    for path in files:
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            assert set(re.findall(r"#include <(backendkit/[^>]+)>", text)) <= public, path.name
