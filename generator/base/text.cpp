@@ -23,6 +23,15 @@ std::vector<std::string> split_list(std::string_view list) {
   return words;
 }
 
+std::string enumerate(const std::vector<std::string>& words) {
+  std::string result;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i != 0) result += i + 1 == words.size() ? " and " : ", ";
+    result += "`" + words[i] + "`";
+  }
+  return result;
+}
+
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string_view line : split(text, "\n")) lines.emplace_back(line);

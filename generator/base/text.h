@@ -13,6 +13,9 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
 /// The words of a list such as "CPU, CUDA", without the spaces around them; empty words are none.
 std::vector<std::string> split_list(std::string_view list);
 
+/// "`a`, `b` and `c`".
+std::string enumerate(const std::vector<std::string>& words);
+
 /// The lines of a text, without their ends.
 std::vector<std::string> lines_of(std::string_view text);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 
 namespace backendgen {
 namespace {
@@ -29,16 +30,6 @@ const char* kind_name(const Value& value) {
       break;
   }
   return "a table";
-}
-
-/// "`a`, `b` and `c`".
-std::string enumerate(const std::vector<std::string>& words) {
-  std::string result;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i != 0) result += i + 1 == words.size() ? " and " : ", ";
-    result += "`" + words[i] + "`";
-  }
-  return result;
 }
 
 }  // namespace

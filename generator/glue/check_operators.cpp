@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "description/two_results.h"
 #include "glue/kernel_group.h"
 
@@ -21,16 +22,6 @@ namespace backendgen {
 namespace {
 
 constexpr std::size_t kFewOverloads = 8;
-
-/// "`add.Tensor`, `add.Scalar` and `add.out`"
-std::string listing(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i != 0) text += i + 1 == names.size() ? " and " : ", ";
-    text += fmt::format("`{}`", names[i]);
-  }
-  return text;
-}
 
 std::vector<std::string> all_names(const Catalog& catalog) {
   std::vector<std::string> names;
@@ -91,7 +82,7 @@ void report_unknown_operator(const Text& op, bool for_kernel, const Catalog& cat
   const std::string base = OperatorName::parse(near.value_or(local)).base;
   const std::vector<std::string> overloads = catalog.overloads(base);
   if (overloads.size() > 1 && overloads.size() <= kFewOverloads) {
-    error.notes.push_back(fmt::format("the overloads of `{}` are {}", base, listing(overloads)));
+    error.notes.push_back(fmt::format("the overloads of `{}` are {}", base, enumerate(overloads)));
   }
 }
 
@@ -115,11 +106,7 @@ std::string complaint_about_dense(const Operator& op) {
     return "tensors are made dense by it";
   }
   if (op.inplace_view) return "it changes the tensor that the caller has, not a copy";
-  const auto returns = op.schema.returns();
-  const bool views = std::any_of(returns.begin(), returns.end(), [](const Return& result) {
-    return result.alias && !result.write();
-  });
-  return views ? "its result is a view of what the caller has, not of a copy" : "";
+  return op.schema.views() ? "its result is a view of what the caller has, not of a copy" : "";
 }
 
 void warn(const Kernel& kernel, const Operator& op, const Catalog& catalog,

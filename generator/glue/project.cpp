@@ -109,12 +109,12 @@ void add_copies(Plan& plan, std::string_view folder, const std::string& target) 
 void add_registrations(Plan& plan, const std::vector<KernelModel>& kernels) {
   constexpr std::string_view kFolder = "registrations/";
   constexpr std::string_view kFile = "register_kernels_@number@.cpp";
-  const ParsedTemplate parsed(find_template(std::string(kFolder).append(kFile)));
+  const TemplateFile& file = find_template(std::string(kFolder).append(kFile));
   std::size_t number = 0;
   for (const Kernels& some : shards(all_of(kernels))) {
     std::string path(kFile);
     replace_all(path, "@number@", fmt::format("{}", number++));
-    plan.push_back({std::move(path), parsed.fill(registration_values(some))});
+    plan.push_back({std::move(path), fill(file, registration_values(some))});
   }
 }
 

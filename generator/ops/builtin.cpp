@@ -8,47 +8,24 @@ namespace backendgen {
 namespace {
 
 /// A test compares these lists with what the headers register.
+// clang-format off
 constexpr std::string_view kBuiltIn[] = {
-    "_copy_from",
-    "_copy_from_and_resize",
-    "_fused_sdp_choice",
-    "_has_compatible_shallow_copy_type",
-    "_lazy_clone",
-    "_local_scalar_dense",
-    "_reshape_alias",
-    "_to_copy",
-    "as_strided",
-    "empty.memory_format",
-    "empty_strided",
-    "record_stream",
-    "resize_",
-    "set_",
-    "set_.source_Storage",
-    "set_.source_Storage_storage_offset",
-    "set_.source_Tensor",
-    "unfold",
-    "view",
-    "view_as_complex",
-    "view_as_real",
+    "_copy_from", "_copy_from_and_resize", "_fused_sdp_choice",
+    "_has_compatible_shallow_copy_type", "_lazy_clone", "_local_scalar_dense", "_reshape_alias",
+    "_to_copy", "as_strided", "empty.memory_format", "empty_strided", "record_stream", "resize_",
+    "set_", "set_.source_Storage", "set_.source_Storage_storage_offset", "set_.source_Tensor",
+    "unfold", "view", "view_as_complex", "view_as_real",
 };
 
 constexpr std::string_view kHosted[] = {
     "_scaled_dot_product_fused_attention_overrideable",
-    "_scaled_dot_product_fused_attention_overrideable_backward",
-    "_thnn_fused_gru_cell",
-    "_thnn_fused_gru_cell_backward",
-    "_thnn_fused_lstm_cell",
-    "_thnn_fused_lstm_cell_backward_impl",
-    "conj_physical_",
-    "convolution_backward_overrideable",
-    "convolution_overrideable",
-    "kaiser_window",
-    "kaiser_window.beta",
-    "kaiser_window.periodic",
-    "mse_loss",
-    "native_dropout",
-    "smooth_l1_loss",
+    "_scaled_dot_product_fused_attention_overrideable_backward", "_thnn_fused_gru_cell",
+    "_thnn_fused_gru_cell_backward", "_thnn_fused_lstm_cell",
+    "_thnn_fused_lstm_cell_backward_impl", "conj_physical_", "convolution_backward_overrideable",
+    "convolution_overrideable", "kaiser_window", "kaiser_window.beta", "kaiser_window.periodic",
+    "mse_loss", "native_dropout", "smooth_l1_loss",
 };
+// clang-format on
 
 constexpr Composite kComposites[] = {
     {"_stack", {"cat"}},

@@ -2,8 +2,10 @@
 #include "torch/python_types.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,45 +21,24 @@ std::string custom_python_name(const Schema& schema) {
 }
 
 std::string python_type(const Type& type, bool result) {
-  std::string text;
-  switch (type.atom) {
-    case Atom::kTensor:
-      text = "torch.Tensor";
-      break;
-    case Atom::kInt:
-    case Atom::kSymInt:
-      text = "int";
-      break;
-    case Atom::kFloat:
-      text = "float";
-      break;
-    case Atom::kBool:
-      text = "bool";
-      break;
-    case Atom::kString:
-      text = "str";
-      break;
-    case Atom::kScalar:
-      text = "Union[int, float, bool, complex]";
-      break;
-    case Atom::kScalarType:
-      text = "torch.dtype";
-      break;
-    case Atom::kLayout:
-      text = "torch.layout";
-      break;
-    case Atom::kDevice:
-      text = "torch.device";
-      break;
-    case Atom::kMemoryFormat:
-      text = "torch.memory_format";
-      break;
-    case Atom::kGenerator:
-      text = "torch.Generator";
-      break;
-    default:
-      return {};
-  }
+  constexpr std::array<std::pair<Atom, std::string_view>, 12> kTypes = {{
+      {Atom::kTensor, "torch.Tensor"},
+      {Atom::kInt, "int"},
+      {Atom::kSymInt, "int"},
+      {Atom::kFloat, "float"},
+      {Atom::kBool, "bool"},
+      {Atom::kString, "str"},
+      {Atom::kScalar, "Union[int, float, bool, complex]"},
+      {Atom::kScalarType, "torch.dtype"},
+      {Atom::kLayout, "torch.layout"},
+      {Atom::kDevice, "torch.device"},
+      {Atom::kMemoryFormat, "torch.memory_format"},
+      {Atom::kGenerator, "torch.Generator"},
+  }};
+  const auto found =
+      std::ranges::find(kTypes, type.atom, [](const auto& one) { return one.first; });
+  if (found == kTypes.end()) return {};
+  std::string text(found->second);
   for (const Suffix& suffix : type.suffixes) {
     if (suffix.kind == Suffix::kOptional) {
       text = fmt::format("Optional[{}]", text);
