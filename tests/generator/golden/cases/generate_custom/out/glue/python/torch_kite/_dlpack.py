@@ -38,7 +38,9 @@ def install() -> None:
     # A function of another kind belongs to an unknown release.
     if isinstance(_function, types.FunctionType) and not _function.__code__.co_freevars:
         vars(_function)["__wrapped__"] = _pytorch_answers
-        _function.__code__ = _asks.__code__
+        code = _asks.__code__
+        names = tuple(__name__ if one == "this module" else one for one in code.co_consts)
+        _function.__code__ = code.replace(co_consts=names)
 
 
 def answer(tensor: torch.Tensor) -> _Name:
@@ -54,7 +56,7 @@ def answer(tensor: torch.Tensor) -> _Name:
 
 
 def _asks(self: torch.Tensor) -> _Name:
-    import importlib  # runs in the namespace of PyTorch's module
+    import importlib  # runs in the namespace of PyTorch's module; `install` sets the name
 
-    name: _Name = importlib.import_module("._dlpack", __package__).answer(self)
+    name: _Name = importlib.import_module("this module").answer(self)
     return name
