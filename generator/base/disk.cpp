@@ -41,9 +41,13 @@ class Descriptor {
   int number_;
 };
 
-bool settle(const std::error_code& error, std::string& why) {
-  if (error) why = error.message();
-  return !error;
+Result<void> settled(const std::error_code& error) {
+  if (error) return Failure{error.message()};
+  return {};
+}
+
+Failure last_error() {
+  return {std::strerror(errno)};
 }
 
 }  // namespace
@@ -63,41 +67,26 @@ Entry RealDisk::look(const fs::path& path) const {
   }
 }
 
-std::optional<std::string> RealDisk::read(const fs::path& path, std::string& why) const {
-  if (look(path) == Entry::kFolder) {
-    why = std::strerror(EISDIR);
-    return std::nullopt;
-  }
+Result<std::string> RealDisk::read(const fs::path& path) const {
+  if (look(path) == Entry::kFolder) return Failure{std::strerror(EISDIR)};
   const File file(std::fopen(path.string().c_str(), "rb"));
-  if (!file) {
-    why = std::strerror(errno);
-    return std::nullopt;
-  }
+  if (!file) return last_error();
   std::string bytes;
   std::array<char, 65536> part;
   while (const std::size_t got = std::fread(part.data(), 1, part.size(), file.get())) {
     bytes.append(part.data(), got);
   }
-  if (std::ferror(file.get()) != 0) {
-    why = std::strerror(errno);
-    return std::nullopt;
-  }
+  if (std::ferror(file.get()) != 0) return last_error();
   return bytes;
 }
 
-bool RealDisk::write(const fs::path& path, std::string_view bytes, std::string& why) {
+Result<void> RealDisk::write(const fs::path& path, std::string_view bytes) {
   File file(std::fopen(path.string().c_str(), "wb"));
-  if (!file) {
-    why = std::strerror(errno);
-    return false;
-  }
+  if (!file) return last_error();
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size() &&
                        std::fflush(file.get()) == 0;
-  if (!written || std::fclose(file.release()) != 0) {
-    why = std::strerror(errno);
-    return false;
-  }
-  return true;
+  if (!written || std::fclose(file.release()) != 0) return last_error();
+  return {};
 }
 
 fs::path RealDisk::unused(const fs::path& start) {
@@ -121,16 +110,16 @@ std::shared_ptr<void> RealDisk::lock(const fs::path& folder) {
   return status == 0 ? held : nullptr;
 }
 
-bool RealDisk::rename(const fs::path& from, const fs::path& to, std::string& why) {
+Result<void> RealDisk::rename(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
-  return settle(error, why);
+  return settled(error);
 }
 
-bool RealDisk::make_folder(const fs::path& path, std::string& why) {
+Result<void> RealDisk::make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directory(path, error);
-  return settle(error, why);
+  return settled(error);
 }
 
 std::vector<std::string> RealDisk::list(const fs::path& folder) const {
@@ -144,10 +133,10 @@ std::vector<std::string> RealDisk::list(const fs::path& folder) const {
   return names;
 }
 
-bool RealDisk::remove(const fs::path& path, std::string& why) {
+Result<void> RealDisk::remove(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
-  return settle(error, why);
+  return settled(error);
 }
 
 }  // namespace backendgen

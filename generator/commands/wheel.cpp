@@ -2,6 +2,7 @@
 #include "commands/wheel.h"
 
 #include <chrono>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -41,8 +42,7 @@ std::vector<std::string> build_help(const std::string& log, const Description& d
 }
 
 int report_failed_build(const fs::path& log, const Description& description, Context& context) {
-  std::string why;
-  const std::string text = context.disk.read(log, why).value_or("");
+  const std::string text = context.disk.read(log).value_or("");
   std::vector<std::string> lines = lines_of(text);
   std::erase(lines, "");
   std::string tail = fmt::format("the last lines of {}:", shown(log, context));
@@ -60,9 +60,9 @@ int report_failed_build(const fs::path& log, const Description& description, Con
 bool make_folders(const fs::path& folder, Context& context) {
   if (context.disk.look(folder) == Entry::kFolder) return true;
   if (folder.has_relative_path() && !make_folders(folder.parent_path(), context)) return false;
-  std::string why;
-  if (context.disk.make_folder(folder, why)) return true;
-  context.refuse(fmt::format("cannot make the folder {}: {}", shown(folder, context), why));
+  const auto made = context.disk.make_folder(folder);
+  if (made) return true;
+  context.refuse(fmt::format("cannot make the folder {}: {}", shown(folder, context), made.why()));
   return false;
 }
 
@@ -115,16 +115,17 @@ int verify(const std::string& python, const fs::path& wheel, const fs::path& pro
 
 /// Puts the wheel where it is wanted, whole or not at all.
 bool deliver(const fs::path& wheel, const fs::path& target, Context& context) {
-  std::string why;
-  const auto bytes = context.disk.read(wheel, why);
   const fs::path beside = target.string() + ".new";
-  if (bytes && context.disk.write(beside, *bytes, why) &&
-      context.disk.rename(beside, target, why)) {
-    return true;
-  }
-  std::string ignored;
-  context.disk.remove(beside, ignored);
-  context.refuse(fmt::format("cannot write {}: {}", shown(target, context), why));
+  const auto deliver_it = [&]() -> Result<void> {
+    const auto bytes = context.disk.read(wheel);
+    if (!bytes) return Failure{bytes.why()};
+    if (auto written = context.disk.write(beside, *bytes); !written) return written;
+    return context.disk.rename(beside, target);
+  };
+  const Result<void> delivered = deliver_it();
+  if (delivered) return true;
+  std::ignore = context.disk.remove(beside);
+  context.refuse(fmt::format("cannot write {}: {}", shown(target, context), delivered.why()));
   return false;
 }
 
@@ -158,8 +159,9 @@ int run_wheel(const WheelOptions& options, Context& context) {
   const fs::path built = project / "build" / "wheel";
   const fs::path out = options.out.empty() ? project / "dist" : context.folder / options.out;
   if (!make_folders(built, context) || !make_folders(out, context)) return kNo;
-  std::string why;
-  for (const std::string& name : context.disk.list(built)) context.disk.remove(built / name, why);
+  for (const std::string& name : context.disk.list(built)) {
+    std::ignore = context.disk.remove(built / name);
+  }
 
   context.console.status("Building",
                          fmt::format("{} {} for PyTorch {}", description.package.value,
@@ -182,7 +184,7 @@ int run_wheel(const WheelOptions& options, Context& context) {
   if (verify(python, wheel, project, analysis, options.smoke, context) != kDone) return kNo;
   const fs::path target = out / wheel.filename();
   if (!deliver(wheel, target, context)) return kNo;
-  const auto bytes = context.disk.read(target, why);
+  const auto bytes = context.disk.read(target);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
   context.console.status("Finished",
                          fmt::format("{} ({}) in {:.0f} s", shown(target, context),

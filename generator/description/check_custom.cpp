@@ -88,44 +88,45 @@ constexpr std::array<std::string_view, 10> kOfOperator = {"default",
 constexpr std::array<std::string_view, 8> kMacros = {"NULL",  "EOF",    "errno",  "assert",
                                                      "stdin", "stdout", "stderr", "int64_t"};
 
-std::string complaint_about_names(const Schema& schema) {
+Result<void> judge_names(const Schema& schema) {
   const std::string name = custom_python_name(schema);
   const std::string& base = schema.name().base;
   const std::string& overload = schema.name().overload;
   for (const std::string& part : {base, overload}) {
-    if (is_python_keyword(part)) return fmt::format("`{}` is a keyword of Python", part);
+    if (is_python_keyword(part)) return Failure{fmt::format("`{}` is a keyword of Python", part)};
   }
   if (std::find(kOfNamespace.begin(), kOfNamespace.end(), base) != kOfNamespace.end()) {
-    return fmt::format("an operator cannot be called `{}`", base);
+    return Failure{fmt::format("an operator cannot be called `{}`", base)};
   }
   if (overload.starts_with("__") ||
       std::find(kOfOperator.begin(), kOfOperator.end(), overload) != kOfOperator.end()) {
-    return fmt::format("an overload cannot be called `{}`", overload);
+    return Failure{fmt::format("an overload cannot be called `{}`", overload)};
   }
-  if (is_python_keyword(name)) return fmt::format("`{}` is a keyword of Python", name);
+  if (is_python_keyword(name)) return Failure{fmt::format("`{}` is a keyword of Python", name)};
   const bool taken = std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end();
   if (taken || name == "_later" || name == "_register" || name.starts_with("__")) {
-    return fmt::format("an operator cannot be called `{}`", name);
+    return Failure{fmt::format("an operator cannot be called `{}`", name)};
   }
   for (const Argument& argument : schema.arguments()) {
     const std::string& one = argument.name;
     const bool macro = std::find(kMacros.begin(), kMacros.end(), one) != kMacros.end();
     if (is_cpp_keyword(one) || macro) {
-      return fmt::format("argument `{}` has a meaning in C++", one);
+      return Failure{fmt::format("argument `{}` has a meaning in C++", one)};
     }
-    if (is_python_keyword(one)) return fmt::format("argument `{}` is a keyword of Python", one);
+    if (is_python_keyword(one))
+      return Failure{fmt::format("argument `{}` is a keyword of Python", one)};
     if (one == "torch" || one.starts_with("__")) {
-      return fmt::format("an argument cannot be called `{}`", one);
+      return Failure{fmt::format("an argument cannot be called `{}`", one)};
     }
     const auto same = std::count_if(schema.arguments().begin(), schema.arguments().end(),
                                     [&](const Argument& other) { return other.name == one; });
-    if (same > 1) return fmt::format("two arguments are called `{}`", one);
+    if (same > 1) return Failure{fmt::format("two arguments are called `{}`", one)};
   }
   return {};
 }
 
 /// Lists in lists, lists of unlikely lengths, and writing to what may be absent.
-std::string complaint_about_suffixes(const Argument& argument) {
+Result<void> judge_suffixes(const Argument& argument) {
   constexpr std::size_t kMostDigits = 2;
   const auto& suffixes = argument.type.suffixes;
   const bool nested =
@@ -133,9 +134,10 @@ std::string complaint_about_suffixes(const Argument& argument) {
   const bool longs = std::any_of(suffixes.begin(), suffixes.end(), [](const Suffix& suffix) {
     return suffix.size.size() > kMostDigits;
   });
-  if (nested || longs) return fmt::format("no C++ type is known for `{}`", argument.type.text());
+  if (nested || longs)
+    return Failure{fmt::format("no C++ type is known for `{}`", argument.type.text())};
   if (argument.write() && !suffixes.empty() && suffixes.back().kind == Suffix::kOptional) {
-    return fmt::format("`{}` may be absent, so it cannot be written to", argument.name);
+    return Failure{fmt::format("`{}` may be absent, so it cannot be written to", argument.name)};
   }
   return {};
 }
@@ -150,7 +152,7 @@ bool shares(const Argument& argument, const Return& result) {
 
 }  // namespace
 
-std::string complaint_about_custom(const Schema& schema) {
+Result<void> judge_custom(const Schema& schema) {
   const auto arguments = schema.arguments();
   for (const Return& result : schema.returns()) {
     const bool known = !result.alias || std::any_of(arguments.begin(), arguments.end(),
@@ -158,31 +160,30 @@ std::string complaint_about_custom(const Schema& schema) {
                                                       return shares(argument, result);
                                                     });
     if (!known && !result.write()) {
-      return "its result shares memory with an argument, but no argument is marked so";
+      return Failure{"its result shares memory with an argument, but no argument is marked so"};
     }
-    if (!known) return "its result is said to be an argument, but no argument is marked so";
+    if (!known)
+      return Failure{"its result is said to be an argument, but no argument is marked so"};
     const auto& suffixes = result.type.suffixes;
     const bool list = !suffixes.empty() && suffixes.back().kind == Suffix::kList;
     if (list && (result.type.atom == Atom::kBool || result.type.atom == Atom::kScalar)) {
-      return fmt::format("no C++ type is known for `{}`", result.type.text());
+      return Failure{fmt::format("no C++ type is known for `{}`", result.type.text())};
     }
     if (python_type(result.type, true).empty()) {
-      return fmt::format("no Python type is known for `{}`", result.type.text());
+      return Failure{fmt::format("no Python type is known for `{}`", result.type.text())};
     }
   }
   for (const Argument& argument : arguments) {
-    if (std::string complaint = complaint_about_suffixes(argument); !complaint.empty()) {
-      return complaint;
-    }
+    if (auto good = judge_suffixes(argument); !good) return good;
     if (python_type(argument.type, false).empty()) {
-      return fmt::format("no Python type is known for `{}`", argument.type.text());
+      return Failure{fmt::format("no Python type is known for `{}`", argument.type.text())};
     }
     if (argument.value && python_default(*argument.value).empty()) {
-      return fmt::format("the default of `{}` is no literal", argument.name);
+      return Failure{fmt::format("the default of `{}` is no literal", argument.name)};
     }
     if (argument.value && !is_default(argument.type, *argument.value)) {
-      return fmt::format("`{}` cannot be the default of `{}`, a `{}`", *argument.value,
-                         argument.name, argument.type.text());
+      return Failure{fmt::format("`{}` cannot be the default of `{}`, a `{}`", *argument.value,
+                                 argument.name, argument.type.text())};
     }
   }
   const bool dispatched = std::any_of(arguments.begin(), arguments.end(), [](const Argument& one) {
@@ -191,18 +192,19 @@ std::string complaint_about_custom(const Schema& schema) {
            (suffixes.size() < 2 || (suffixes.size() == 2 && suffixes.back().kind == Suffix::kList &&
                                     suffixes.front().kind == Suffix::kOptional));
   });
-  if (!dispatched) return "it has no tensor among its arguments, and PyTorch goes by their device";
+  if (!dispatched)
+    return Failure{"it has no tensor among its arguments, and PyTorch goes by their device"};
   const auto positional = schema.positional();
   for (std::size_t i = 1; i < positional.size(); ++i) {
     if (positional[i - 1].value && !positional[i].value) {
-      return fmt::format("`{}` has no default, but the argument before it has one",
-                         positional[i].name);
+      return Failure{fmt::format("`{}` has no default, but the argument before it has one",
+                                 positional[i].name)};
     }
   }
-  if (std::string complaint = complaint_about_names(schema); !complaint.empty()) return complaint;
-  std::string unknown;
-  if (custom_signature(schema, unknown)) return {};
-  return fmt::format("no C++ type is known for `{}`", unknown);
+  if (auto good = judge_names(schema); !good) return good;
+  const auto signature = custom_signature(schema);
+  if (!signature) return Failure{signature.why()};
+  return {};
 }
 
 }  // namespace backendgen

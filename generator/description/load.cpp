@@ -78,10 +78,9 @@ std::optional<OpenedDescription> open_description(const std::string& argument, C
     context.console.error(in_ticks(shown) + " is not a file");
     return std::nullopt;
   }
-  std::string why;
-  auto text = context.disk.read(*path, why);
+  auto text = context.disk.read(*path);
   if (!text) {
-    context.console.error(fmt::format("cannot read {}: {}", in_ticks(shown), why));
+    context.console.error(fmt::format("cannot read {}: {}", in_ticks(shown), text.why()));
     return std::nullopt;
   }
   if (text->size() > kMostBytes) {

@@ -210,8 +210,8 @@ class CustomReader {
     if (!judge_types(custom)) return false;
     const std::string name = custom.schema->name().text();
     const std::string python = custom_python_name(*custom.schema);
-    if (const std::string complaint = complaint_about_custom(*custom.schema); !complaint.empty()) {
-      problems_.error(fmt::format("`{}` cannot be registered: {}", name, complaint),
+    if (const auto good = judge_custom(*custom.schema); !good) {
+      problems_.error(fmt::format("`{}` cannot be registered: {}", name, good.why()),
                       custom.text.span);
       return false;
     }
@@ -231,10 +231,9 @@ class CustomReader {
 
   /// C++ tells functions of one name apart by their parameters, not by what they return.
   void judge_functions(const CustomOperator& custom) {
-    std::string unknown;
-    const Signature ours = *custom_signature(*custom.schema, unknown);
+    const Signature ours = *custom_signature(*custom.schema);
     for (const CustomOperator& other : result_.custom) {
-      const Signature theirs = *custom_signature(*other.schema, unknown);
+      const Signature theirs = *custom_signature(*other.schema);
       if (ours.return_type == theirs.return_type) continue;
       if (ours.type().substr(ours.return_type.size()) !=
           theirs.type().substr(theirs.return_type.size())) {

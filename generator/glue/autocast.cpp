@@ -57,23 +57,25 @@ std::size_t tensor_count(const Schema& schema) {
 }
 
 /// Why autocast cannot treat an operator by a policy; empty when it can.
-std::string complaint_about(const Schema& schema, CastPolicy policy, const Catalog& catalog) {
+Result<void> judge(const Schema& schema, CastPolicy policy, const Catalog& catalog) {
   const auto arguments = schema.arguments();
   for (const Argument& argument : arguments) {
     if (argument.write()) {
-      return fmt::format("it writes to `{}`, and autocast would give it a copy", argument.name);
+      return Failure{
+          fmt::format("it writes to `{}`, and autocast would give it a copy", argument.name)};
     }
   }
   for (const Return& result : schema.returns()) {
-    if (result.alias) return "its result is a view, and autocast would make it one of a copy";
+    if (result.alias)
+      return Failure{"its result is a view, and autocast would make it one of a copy"};
   }
   const std::size_t count = tensor_count(schema);
-  if (count == 0) return "it takes no tensor";
-  if (policy == CastPolicy::kPromote && count == 1) return "it takes one tensor alone";
+  if (count == 0) return Failure{"it takes no tensor"};
+  if (policy == CastPolicy::kPromote && count == 1) return Failure{"it takes one tensor alone"};
   if (policy != CastPolicy::kFp32SetOptDtype) return {};
-  if (!arguments.front().type.is(Atom::kTensor)) return "its first argument is no tensor";
+  if (!arguments.front().type.is(Atom::kTensor)) return Failure{"its first argument is no tensor"};
   if (!has_optional_dtype(schema) && overload_with_dtype(schema, catalog).empty()) {
-    return "it takes no `ScalarType? dtype`";
+    return Failure{"it takes no `ScalarType? dtype`"};
   }
   return {};
 }
@@ -89,11 +91,11 @@ void check_autocast(const Description& description, const Catalog& catalog,
         report_unknown_operator(text, false, catalog, torch, problems);
         continue;
       }
-      const std::string complaint = complaint_about(op->schema, policy, catalog);
-      if (complaint.empty()) continue;
+      const auto good = judge(op->schema, policy, catalog);
+      if (good) continue;
       problems
           .error(
-              fmt::format("`{}` cannot be in `{}`: {}", text.value, policy_key(policy), complaint),
+              fmt::format("`{}` cannot be in `{}`: {}", text.value, policy_key(policy), good.why()),
               text.span)
           .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
     }

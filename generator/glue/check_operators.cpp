@@ -98,15 +98,17 @@ bool loses_gradient(const Operator& op) {
 }
 
 /// Why an operator cannot have dense inputs; empty when it can.
-std::string complaint_about_dense(const Operator& op) {
+Result<void> judge_dense(const Operator& op) {
   constexpr std::array<std::string_view, 6> kMakeDense = {
       "_copy_from", "_copy_from_and_resize", "_to_copy", "clone", "contiguous", "copy_"};
   const std::string name = op.schema.name().text();
   if (std::find(kMakeDense.begin(), kMakeDense.end(), name) != kMakeDense.end()) {
-    return "tensors are made dense by it";
+    return Failure{"tensors are made dense by it"};
   }
-  if (op.inplace_view) return "it changes the tensor that the caller has, not a copy";
-  return op.schema.views() ? "its result is a view of what the caller has, not of a copy" : "";
+  if (op.inplace_view) return Failure{"it changes the tensor that the caller has, not a copy"};
+  if (op.schema.views())
+    return Failure{"its result is a view of what the caller has, not of a copy"};
+  return {};
 }
 
 void warn(const Kernel& kernel, const Operator& op, const Catalog& catalog,
@@ -145,27 +147,24 @@ std::optional<Signature> check_kernel(const Kernel& kernel, const Catalog& catal
     report_unknown_operator(kernel.op, true, catalog, torch, problems);
     return std::nullopt;
   }
-  std::string unknown;
-  auto signature = kernel_signature(*op, unknown);
+  auto signature = kernel_signature(*op);
   if (!signature) {
     problems
-        .error(
-            fmt::format("`{}` cannot have a kernel: no C++ type is known for `{}`", name, unknown),
-            kernel.op.span)
+        .error(fmt::format("`{}` cannot have a kernel: {}", name, signature.why()), kernel.op.span)
         .notes.push_back(fmt::format("its schema is `{}`", op->schema.text()));
     return std::nullopt;
   }
   if (kernel.inputs == Inputs::kDense) {
-    if (const std::string complaint = complaint_about_dense(*op); !complaint.empty()) {
+    if (const auto good = judge_dense(*op); !good) {
       problems
-          .error(fmt::format("`{}` cannot have dense inputs: {}", name, complaint), kernel.op.span)
+          .error(fmt::format("`{}` cannot have dense inputs: {}", name, good.why()), kernel.op.span)
           .help.push_back(
               fmt::format("write `\"{}\" = {{ function = \"{}\", inputs = \"strided\" }}`", name,
                           kernel.function.value));
     }
   }
   warn(kernel, *op, catalog, named, problems);
-  return signature;
+  return *signature;
 }
 
 }  // namespace

@@ -15,8 +15,7 @@ namespace backendgen {
 std::vector<KernelModel> custom_functions(const Description& description) {
   std::vector<KernelModel> functions;
   for (const CustomOperator& custom : description.custom) {
-    std::string unknown;
-    const auto signature = custom_signature(*custom.schema, unknown);
+    const auto signature = custom_signature(*custom.schema);
     for (const Text* function : {&custom.kernel, &custom.cpu, &custom.meta}) {
       const bool declared = function != &custom.kernel && function->value == custom.kernel.value;
       if (function->value.empty() || declared) continue;
@@ -38,8 +37,7 @@ void add_custom_rows(const Description& description, const std::vector<KernelMod
   values.lists["custom_headers"] = header_rows(all_of(functions));
   for (const CustomOperator& custom : description.custom) {
     const Schema& schema = *custom.schema;
-    std::string unknown;
-    const auto signature = custom_signature(schema, unknown);
+    const auto signature = custom_signature(schema);
     const std::string none = "None";
     const bool overload = !schema.name().overload.empty();
     Values row;

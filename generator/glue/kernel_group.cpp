@@ -71,10 +71,10 @@ bool needs_kernel(const Operator& op) {
   return !op.composite_implicit && !op.composite_explicit;
 }
 
-std::optional<Signature> kernel_signature(const Operator& op, std::string& unknown) {
-  if (!is_structured_out(op)) return cpp_signature(op, SymInts::kNumbers, unknown);
-  auto structured = structured_signature(op, unknown);
-  if (!structured) return std::nullopt;
+Result<Signature> kernel_signature(const Operator& op) {
+  if (!is_structured_out(op)) return cpp_signature(op, SymInts::kNumbers);
+  auto structured = structured_signature(op);
+  if (!structured) return Failure{structured.why()};
   return Signature{"void", std::move(structured->kernel)};
 }
 

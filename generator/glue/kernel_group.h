@@ -50,6 +50,6 @@ bool needs_kernel(const Operator& op);
 
 /// The C++ type of the function that the vendor writes for `op`. Empty when the schema has a type
 /// that has no C++ counterpart here; `unknown` is that type then.
-std::optional<Signature> kernel_signature(const Operator& op, std::string& unknown);
+Result<Signature> kernel_signature(const Operator& op);
 
 }  // namespace backendgen

@@ -40,11 +40,10 @@ std::string argument_names(const Schema& schema) {
 
 /// The type that has the function to register for an operator.
 std::string registration(const Answer& answer, const KernelModel& model) {
-  std::string unknown;
   const Schema& schema = answer.op->schema;
   const std::string type = answer.how == Derivation::kNamed
                                ? model.signature
-                               : cpp_signature(*answer.op, SymInts::kNumbers, unknown)->type();
+                               : cpp_signature(*answer.op, SymInts::kNumbers)->type();
   const std::string name = quote(schema.name().text());
   const std::string traits = model.op_id + "_kernel";
   const std::string order =
@@ -96,8 +95,7 @@ bool is_elementwise(const Operator& out, const std::vector<const Operator*>& gro
 /// Fills what only structured kernels have.
 void add_structured(const Operator& out, const Catalog& catalog, KernelModel& model) {
   const auto group = catalog.group(out);
-  std::string unknown;
-  const auto signature = structured_signature(out, unknown);
+  const auto signature = structured_signature(out);
   const auto functional = std::find_if(group.begin(), group.end(), [&](const Operator* one) {
     return one->delegate == out.schema.name().text() &&
            one->schema.kind() == SchemaKind::kFunctional;

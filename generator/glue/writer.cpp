@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,8 +32,7 @@ using Stamp = std::map<std::string, std::string>;  // path → hash
 Stamp read_stamp(const fs::path& folder, const Disk& disk) {
   constexpr std::size_t kHash = 16;
   Stamp stamp;
-  std::string why;
-  const std::optional<std::string> read = disk.read(folder / kStampName, why);
+  const Result<std::string> read = disk.read(folder / kStampName);
   std::string_view rest = read ? std::string_view(*read) : std::string_view();
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -67,11 +67,10 @@ class Transaction {
 
   ~Transaction() {
     if (done_) return;
-    std::string why;
-    for (const auto& [path, beside] : waiting_) disk_.remove(beside, why);
-    for (const fs::path& path : created_) disk_.remove(path, why);
+    for (const auto& [path, beside] : waiting_) std::ignore = disk_.remove(beside);
+    for (const fs::path& path : created_) std::ignore = disk_.remove(path);
     for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) {
-      disk_.remove(*folder, why);
+      std::ignore = disk_.remove(*folder);
     }
   }
   Transaction(const Transaction&) = delete;
@@ -80,19 +79,20 @@ class Transaction {
   bool make_folders(const fs::path& folder) {
     if (folder.empty() || disk_.look(folder) == Entry::kFolder) return true;
     if (folder.has_relative_path() && !make_folders(folder.parent_path())) return false;
-    std::string why;
-    if (!disk_.make_folder(folder, why)) return fail("make the folder", folder, why);
+    if (const auto made = disk_.make_folder(folder); !made) {
+      return fail("make the folder", folder, made.why());
+    }
     folders_.push_back(folder);
     return true;
   }
 
   bool write(const fs::path& path, std::string_view bytes) {
     if (!make_folders(path.parent_path())) return false;
-    std::string why;
     fs::path start = path;
     start += kBeside;
     waiting_.emplace_back(path, disk_.unused(start));
-    return disk_.write(waiting_.back().second, bytes, why) || fail("write", path, why);
+    const auto written = disk_.write(waiting_.back().second, bytes);
+    return written || fail("write", path, written.why());
   }
 
   /// Renames all, in the order they were written, so that a stamp comes last. A rename within a
@@ -102,11 +102,12 @@ class Transaction {
     for (const auto& [path, beside] : waiting_) {
       if (disk_.look(path) == Entry::kFolder) return fail("write", path, "a folder is there");
     }
-    std::string why;
     while (!waiting_.empty()) {
       const auto [path, beside] = waiting_.front();
       const bool is_new = disk_.look(path) == Entry::kNothing;
-      if (!disk_.rename(beside, path, why)) return fail("write", path, why);
+      if (const auto renamed = disk_.rename(beside, path); !renamed) {
+        return fail("write", path, renamed.why());
+      }
       if (is_new) created_.push_back(path);
       waiting_.pop_front();
     }
@@ -141,10 +142,9 @@ std::optional<std::vector<Comparison>> compare(const Plan& plan, const fs::path&
       stamp.erase(file.path);
       continue;
     }
-    std::string why;
-    std::optional<std::string> current = disk.read(path, why);
+    Result<std::string> current = disk.read(path);
     if (!current) {
-      problems.error(fmt::format("cannot read {}: {}", path.generic_string(), why));
+      problems.error(fmt::format("cannot read {}: {}", path.generic_string(), current.why()));
       return std::nullopt;
     }
     State state = State::kUnchanged;
@@ -157,8 +157,7 @@ std::optional<std::vector<Comparison>> compare(const Plan& plan, const fs::path&
     comparisons.push_back({file.path, state, std::move(*current)});
   }
   for (const auto& [path, hash] : stamp) {
-    std::string why;
-    std::optional<std::string> current = disk.read(folder / path, why);
+    Result<std::string> current = disk.read(folder / path);
     if (!current) continue;
     const State state = stamp_of(*current) == hash ? State::kSurplus : State::kEdited;
     comparisons.push_back({path, state, std::move(*current)});
@@ -199,10 +198,9 @@ std::vector<std::string> find_foreign(const std::vector<Comparison>& comparisons
 void remove_leftovers(const Plan& plan, const fs::path& folder, Disk& disk) {
   std::set<fs::path> folders = {folder};
   for (const PlannedFile& file : plan) folders.insert((folder / file.path).parent_path());
-  std::string why;
   for (const fs::path& one : folders) {
     for (const std::string& name : disk.list(one)) {
-      if (is_beside(name)) disk.remove(one / name, why);
+      if (is_beside(name)) std::ignore = disk.remove(one / name);
     }
   }
 }
@@ -215,15 +213,15 @@ bool write_generated(const Plan& plan, const std::vector<Comparison>& comparison
     if (comparisons[i].state == State::kUnchanged) continue;
     if (!transaction.write(folder / plan[i].path, plan[i].text)) return false;
   }
-  std::string why;
   const std::string stamp = print_stamp(plan);
-  const bool same_stamp = disk.read(folder / kStampName, why) == stamp;
+  const auto known = disk.read(folder / kStampName);
+  const bool same_stamp = known && *known == stamp;
   if (!same_stamp && !transaction.write(folder / kStampName, stamp)) return false;
   if (!transaction.commit()) return false;
   for (std::size_t i = plan.size(); i < comparisons.size(); ++i) {
     const fs::path path = folder / comparisons[i].path;
-    if (!disk.remove(path, why)) {
-      problems.error(fmt::format("cannot remove {}: {}", path.generic_string(), why));
+    if (const auto removed = disk.remove(path); !removed) {
+      problems.error(fmt::format("cannot remove {}: {}", path.generic_string(), removed.why()));
       return false;
     }
   }

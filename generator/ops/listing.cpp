@@ -47,8 +47,7 @@ std::string operator_json(const OperatorStatus& status, std::string_view group) 
 }  // namespace
 
 std::string cpp_declaration(const Operator& op) {
-  std::string unknown;
-  const auto signature = kernel_signature(op, unknown);
+  const auto signature = kernel_signature(op);
   if (!signature) return {};
   const OperatorName& name = op.schema.name();
   const std::string function = name.overload.empty() ? name.base : name.base + '_' + name.overload;

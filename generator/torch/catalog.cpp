@@ -166,13 +166,11 @@ namespace {
 
 std::optional<std::string> read_list(const TorchInstall& torch, const Disk& disk,
                                      Diagnostics& problems) {
-  std::string why;
-  auto text = disk.read(torch.operators, why);
-  if (!text) {
-    problems.error(fmt::format("cannot read the operators of PyTorch: {}: {}",
-                               in_ticks(torch.operators.generic_string()), why));
-  }
-  return text;
+  auto text = disk.read(torch.operators);
+  if (text) return std::move(*text);
+  problems.error(fmt::format("cannot read the operators of PyTorch: {}: {}",
+                             in_ticks(torch.operators.generic_string()), text.why()));
+  return std::nullopt;
 }
 
 std::optional<Catalog> parse_list(std::string text, const TorchInstall& torch,

@@ -195,27 +195,29 @@ std::string Signature::head(const std::string& function, std::size_t more) const
   return text += ')';
 }
 
-std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std::string& unknown) {
+namespace {
+
+Failure no_type(const std::string& type) {
+  return {fmt::format("no C++ type is known for `{}`", type)};
+}
+
+}  // namespace
+
+Result<Signature> cpp_signature(const Operator& op, SymInts symints) {
   const Translator translator(op, symints);
   Signature signature;
   signature.parameters.reserve(op.schema.arguments().size());
   for (const Argument& argument : op.schema.arguments()) {
     const Type& type = argument.type;
     std::string text = translator.argument(type.atom, type.suffixes, argument.write());
-    if (text.empty()) {
-      unknown = type.text();
-      return std::nullopt;
-    }
+    if (text.empty()) return no_type(type.text());
     signature.parameters.push_back({std::move(text), argument.name});
   }
   std::vector<std::string> results;
   for (const Return& result : op.schema.returns()) {
     const Type& type = result.type;
     results.push_back(translator.result(type.atom, type.suffixes, result.write()));
-    if (results.back().empty()) {
-      unknown = type.text();
-      return std::nullopt;
-    }
+    if (results.back().empty()) return no_type(type.text());
   }
   if (results.empty()) signature.return_type = "void";
   if (results.size() == 1) signature.return_type = std::move(results.front());
@@ -265,20 +267,18 @@ std::optional<Precomputed> read_precomputed(const std::vector<std::string>& line
 
 }  // namespace
 
-std::optional<Signature> custom_signature(const Schema& schema, std::string& unknown) {
+Result<Signature> custom_signature(const Schema& schema) {
   Operator op{schema};
   // A view is made of calls of PyTorch's operators, also while sizes are symbolic.
-  return cpp_signature(op, schema.views() ? SymInts::kSymbolic : SymInts::kNumbers, unknown);
+  return cpp_signature(op, schema.views() ? SymInts::kSymbolic : SymInts::kNumbers);
 }
 
-std::optional<StructuredSignature> structured_signature(const Operator& out, std::string& unknown) {
+Result<StructuredSignature> structured_signature(const Operator& out) {
   const auto precomputed = read_precomputed(out.precomputed);
-  if (!precomputed) {
-    unknown = fmt::format("{}", fmt::join(out.precomputed, "; "));
-    return std::nullopt;
-  }
+  if (!precomputed) return no_type(fmt::format("{}", fmt::join(out.precomputed, "; ")));
   const Translator translator(out, SymInts::kNumbers);
   StructuredSignature signature;
+  std::string unknown;
   const auto parameter = [&](const Argument& argument) {
     Parameter result{structured_type(argument, translator), argument.name};
     if (result.type.empty()) unknown = argument.type.text();
@@ -303,7 +303,7 @@ std::optional<StructuredSignature> structured_signature(const Operator& out, std
   for (const Argument& argument : out.schema.out()) {
     add({"const at::Tensor&", argument.name}, false);
   }
-  if (!unknown.empty()) return std::nullopt;
+  if (!unknown.empty()) return no_type(unknown);
   return signature;
 }
 

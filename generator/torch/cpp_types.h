@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "torch/catalog.h"
 #include "torch/schema.h"
 
@@ -37,13 +38,12 @@ struct Signature {
   std::string head(const std::string& function, std::size_t more) const;
 };
 
-/// The C++ types that PyTorch expects of a kernel of `op`. Empty when the schema has a type that
-/// has no C++ counterpart here; `unknown` is that type then.
-std::optional<Signature> cpp_signature(const Operator& op, SymInts symints, std::string& unknown);
+/// The C++ types that PyTorch expects of a kernel of `op`. Fails for a type of schemas that has no
+/// counterpart in C++ here, as do the two below.
+Result<Signature> cpp_signature(const Operator& op, SymInts symints);
 
-/// The C++ function that computes an operator of the vendor; empty, with `unknown` set to a type,
-/// when that has no counterpart in C++.
-std::optional<Signature> custom_signature(const Schema& schema, std::string& unknown);
+/// The C++ function that computes an operator of the vendor.
+Result<Signature> custom_signature(const Schema& schema);
 
 /// What a structured kernel computes from: its meta function gets the arguments of the functional
 /// variant; the kernel gets them with what the meta function has worked out, and then the results.
@@ -54,9 +54,8 @@ struct StructuredSignature {
 };
 
 /// The C++ types of a structured kernel, whose out= operator is `out`. A precomputed value takes
-/// the place of the argument that it comes from, but a tensor stays beside it. Empty as
-/// `cpp_signature`.
-std::optional<StructuredSignature> structured_signature(const Operator& out, std::string& unknown);
+/// the place of the argument that it comes from, but a tensor stays beside it.
+Result<StructuredSignature> structured_signature(const Operator& out);
 
 /// The positions of the arguments that tell which device a kernel works on, in PyTorch's order: the
 /// device among a factory's tensor options, `self`, what is written to, the other positional ones.

@@ -109,10 +109,10 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
         .notes.push_back("it should be the folder `torch` of a PyTorch installation");
     return std::nullopt;
   }
-  std::string why;
-  const auto text = disk.read(folder / "version.py", why);
+  const auto text = disk.read(folder / "version.py");
   if (!text) {
-    problems.error(fmt::format("no PyTorch in `{}`: cannot read `version.py`: {}", shown, why))
+    problems
+        .error(fmt::format("no PyTorch in `{}`: cannot read `version.py`: {}", shown, text.why()))
         .notes.push_back("it should be the folder `torch` of a PyTorch installation");
     return std::nullopt;
   }

@@ -22,12 +22,11 @@ constexpr const char* kPath = "/native_functions.yaml";
 
 /// All that backends need of an operator, as one text.
 std::string summary(const Operator& op) {
-  std::string unknown;
-  const auto signature = cpp_signature(op, SymInts::kNumbers, unknown);
+  const auto signature = cpp_signature(op, SymInts::kNumbers);
   std::string text =
       op.schema.text() + (op.derived ? " derived" : "") + (op.structured ? " structured" : "") +
       (op.composite_implicit ? " implicit" : "") + (op.const_ref_for_mutable ? " const" : "");
-  return text + " " + (signature ? signature->type() : unknown);
+  return text + " " + (signature ? signature->type() : signature.why());
 }
 
 std::string summary(const NativeFunction& function) {

@@ -36,10 +36,11 @@ void require_signatures(const Schema& schema) {
     op.structured = (bits & 1) != 0;
     op.const_ref_for_mutable = (bits & 2) != 0;
     for (const SymInts symints : {SymInts::kSymbolic, SymInts::kNumbers}) {
-      std::string unknown;
-      const auto signature = cpp_signature(op, symints, unknown);
-      require(signature.has_value() == unknown.empty(), "what has no C++ type is named", unknown);
-      if (!signature) continue;
+      const auto signature = cpp_signature(op, symints);
+      if (!signature) {
+        require(!signature.why().empty(), "what has no C++ type is named", schema.text());
+        continue;
+      }
       require(signature->parameters.size() == schema.arguments().size(),
               "every argument is a parameter", signature->type());
       require(balanced(signature->type()), "C++ types have both brackets", signature->type());

@@ -16,9 +16,8 @@ Operator op_of(std::string_view text) {
 }
 
 std::string cpp(const Operator& op, SymInts symints = SymInts::kNumbers) {
-  std::string unknown;
-  const auto signature = cpp_signature(op, symints, unknown);
-  return signature ? signature->type() : "unknown: " + unknown;
+  const auto signature = cpp_signature(op, symints);
+  return signature ? signature->type() : signature.why();
 }
 
 }  // namespace
@@ -68,10 +67,10 @@ TEST_CASE("what an entry says changes types", "[cpp_types]") {
 }
 
 TEST_CASE("types without a C++ counterpart are named", "[cpp_types]") {
-  CHECK(cpp(op_of("f(Quantizer? q) -> Tensor")) == "unknown: Quantizer?");
-  CHECK(cpp(op_of("f(bool[] b) -> Tensor")) == "unknown: bool[]");
-  CHECK(cpp(op_of("f() -> Scalar?")) == "unknown: Scalar?");
-  CHECK(cpp(op_of("f() -> Tensor[2]")) == "unknown: Tensor[2]");
+  CHECK(cpp(op_of("f(Quantizer? q) -> Tensor")) == "no C++ type is known for `Quantizer?`");
+  CHECK(cpp(op_of("f(bool[] b) -> Tensor")) == "no C++ type is known for `bool[]`");
+  CHECK(cpp(op_of("f() -> Scalar?")) == "no C++ type is known for `Scalar?`");
+  CHECK(cpp(op_of("f() -> Tensor[2]")) == "no C++ type is known for `Tensor[2]`");
 }
 
 TEST_CASE("the argument that tells the device", "[cpp_types]") {
@@ -90,8 +89,7 @@ TEST_CASE("the argument that tells the device", "[cpp_types]") {
 
 TEST_CASE("headers of what a signature names", "[cpp_types]") {
   const auto headers = [](std::string_view text) {
-    std::string unknown;
-    return cpp_headers(*cpp_signature(op_of(text), SymInts::kNumbers, unknown));
+    return cpp_headers(*cpp_signature(op_of(text), SymInts::kNumbers));
   };
   using Headers = std::vector<std::string_view>;
   CHECK(headers("f(Tensor a) -> Tensor") == Headers{"ATen/core/Tensor.h"});

@@ -17,7 +17,8 @@ Schema parsed(const std::string& text) {
 }
 
 std::string complaint(const std::string& text) {
-  return complaint_about_custom(parsed(text));
+  const auto good = judge_custom(parsed(text));
+  return good ? "" : good.why();
 }
 
 Named<std::string> row(const std::string& text) {

@@ -26,26 +26,21 @@ class FakeDisk : public Disk {
     return folders.count(path.string()) != 0 ? Entry::kFolder : Entry::kNothing;
   }
 
-  std::optional<std::string> read(const std::filesystem::path& path,
-                                  std::string& why) const override {
+  Result<std::string> read(const std::filesystem::path& path) const override {
     const auto found = files.find(path.string());
     if (found != files.end()) return found->second;
-    why = "No such file or directory";
-    return std::nullopt;
+    return Failure{"No such file or directory"};
   }
 
-  bool write(const std::filesystem::path& path, std::string_view bytes, std::string& why) override {
-    if (folders.count(path.parent_path().string()) == 0) {
-      why = "No such file or directory";
-      return false;
-    }
+  Result<void> write(const std::filesystem::path& path, std::string_view bytes) override {
+    if (folders.count(path.parent_path().string()) == 0)
+      return Failure{"No such file or directory"};
     if (writes_before_full-- <= 0) {
       files[path.string()] = std::string(bytes.substr(0, bytes.size() / 2));
-      why = "No space left on device";
-      return false;
+      return Failure{"No space left on device"};
     }
     files[path.string()] = std::string(bytes);
-    return true;
+    return {};
   }
 
   std::filesystem::path unused(const std::filesystem::path& start) override {
@@ -58,24 +53,17 @@ class FakeDisk : public Disk {
     return std::make_shared<int>(++locks);
   }
 
-  bool rename(const std::filesystem::path& from, const std::filesystem::path& to,
-              std::string& why) override {
-    if (renames_before_failure-- <= 0) {
-      why = "Input/output error";
-      return false;
-    }
+  Result<void> rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    if (renames_before_failure-- <= 0) return Failure{"Input/output error"};
     files[to.string()] = files.at(from.string());
     files.erase(from.string());
-    return true;
+    return {};
   }
 
-  bool make_folder(const std::filesystem::path& path, std::string& why) override {
-    if (read_only.count(path.parent_path().string()) != 0) {
-      why = "Permission denied";
-      return false;
-    }
+  Result<void> make_folder(const std::filesystem::path& path) override {
+    if (read_only.count(path.parent_path().string()) != 0) return Failure{"Permission denied"};
     folders.insert(path.string());
-    return true;
+    return {};
   }
 
   std::vector<std::string> list(const std::filesystem::path& folder) const override {
@@ -94,10 +82,10 @@ class FakeDisk : public Disk {
     return names;
   }
 
-  bool remove(const std::filesystem::path& path, std::string&) override {
+  Result<void> remove(const std::filesystem::path& path) override {
     files.erase(path.string());
     folders.erase(path.string());
-    return true;
+    return {};
   }
 };
 

@@ -53,33 +53,27 @@ TEST_CASE("a real disk writes, renames, lists and gives reasons", "[disk]") {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("backendgen-disk-" + std::to_string(getpid()));
   RealDisk disk;
-  std::string why;
-  REQUIRE(disk.make_folder(folder, why));
+  REQUIRE(disk.make_folder(folder));
   CHECK(disk.look(folder) == Entry::kFolder);
   const std::string bytes("a\0b\n", 4);
-  REQUIRE(disk.write(folder / "one", bytes, why));
-  CHECK(disk.read(folder / "one", why) == bytes);
-  REQUIRE(disk.rename(folder / "one", folder / "two", why));
+  REQUIRE(disk.write(folder / "one", bytes));
+  CHECK(*disk.read(folder / "one") == bytes);
+  REQUIRE(disk.rename(folder / "one", folder / "two"));
   CHECK(disk.look(folder / "one") == Entry::kNothing);
   CHECK(disk.list(folder) == std::vector<std::string>{"two"});
-  CHECK_FALSE(disk.remove(folder, why));
-  CHECK(why == "Directory not empty");
-  CHECK_FALSE(disk.read(folder, why));
-  CHECK(why == "Is a directory");
-  CHECK_FALSE(disk.read(folder / "none", why));
-  CHECK(why == "No such file or directory");
-  CHECK_FALSE(disk.write(folder / "none" / "x", bytes, why));
-  REQUIRE(disk.write(folder / "empty", "", why));
-  CHECK(disk.read(folder / "empty", why) == std::string());
-  CHECK(disk.remove(folder / "two", why));
-  CHECK(disk.remove(folder / "empty", why));
-  CHECK(disk.remove(folder, why));
+  CHECK(disk.remove(folder).why() == "Directory not empty");
+  CHECK(disk.read(folder).why() == "Is a directory");
+  CHECK(disk.read(folder / "none").why() == "No such file or directory");
+  CHECK_FALSE(disk.write(folder / "none" / "x", bytes));
+  REQUIRE(disk.write(folder / "empty", ""));
+  CHECK(*disk.read(folder / "empty") == std::string());
+  CHECK(disk.remove(folder / "two"));
+  CHECK(disk.remove(folder / "empty"));
+  CHECK(disk.remove(folder));
   CHECK(disk.list(folder).empty());
 }
 
 TEST_CASE("a real disk that is full says so", "[disk]") {
   RealDisk disk;
-  std::string why;
-  CHECK_FALSE(disk.write("/dev/full", std::string(100000, 'x'), why));
-  CHECK(why == "No space left on device");
+  CHECK(disk.write("/dev/full", std::string(100000, 'x')).why() == "No space left on device");
 }

@@ -20,18 +20,16 @@ namespace {
 using namespace backendgen;
 
 std::string cpp(const Operator& op, SymInts symints) {
-  std::string unknown;
-  const auto signature = cpp_signature(op, symints, unknown);
-  if (!signature) return fmt::format("no C++ type for {}", unknown);
+  const auto signature = cpp_signature(op, symints);
+  if (!signature) return signature.why();
   return fmt::format("{} ({})", signature->return_type, signature->declaration());
 }
 
 /// The parameters of a structured kernel, "| " and those of its meta function; empty for others.
 std::string structured(const Operator& op) {
   if (!is_structured_out(op)) return "";
-  std::string unknown;
-  const auto signature = structured_signature(op, unknown);
-  if (!signature) return fmt::format("no C++ type for {}", unknown);
+  const auto signature = structured_signature(op);
+  if (!signature) return signature.why();
   return fmt::format("{} | {}", Signature{"", signature->kernel}.declaration(),
                      Signature{"", signature->meta}.declaration());
 }
