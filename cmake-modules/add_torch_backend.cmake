@@ -1,60 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-#[[.rst:
-add_torch_backend
------------------
+#[[.md:
+## add_torch_backend
 
-Builds a PyTorch device backend from its description::
+Builds a PyTorch backend from its description.
 
-  add_torch_backend(<target>
-    [DESCRIPTION <file>]
-    [SOURCES <file>...]
-    [LIBRARIES <target>...]
-    [PACKAGE_DIRECTORY <dir>]
-    [COMPONENT <name>]
-    [WHEEL])
+```
+add_torch_backend(<target>
+  [DESCRIPTION <file>]
+  [SOURCES <file>...]
+  [LIBRARIES <target>...]
+  [PACKAGE_DIRECTORY <dir>]
+  [COMPONENT <name>]
+  [WHEEL])
+```
 
-``<target>``
-  A shared library target; ``<target>::<target>`` is another name of it. It must be the ``name`` in the
-  description.
-``DESCRIPTION``
-  The description; by default ``backend.toml`` beside this CMakeLists.txt.
-``SOURCES``
-  Your C++. It must define what the generated ``kernels.h`` declares.
-``LIBRARIES``
-  Linked ``PRIVATE``; anything more is ``target_link_libraries(<target> ...)`` afterwards, as usual.
-``PACKAGE_DIRECTORY``
-  Where the Python package is installed, below the install prefix; by default the ``package`` of the
-  description. The wheel is the same for any.
-``COMPONENT``
-  The install component; by default ``<target>``.
-``WHEEL``
-  Adds the target ``<target>_wheel``; see ``backendkit_wheel()``.
+| argument | default | meaning |
+|---|---|---|
+| `<target>` | required | a shared library target; `<target>::<target>` aliases it; must be the `name` in the description |
+| `DESCRIPTION` | `backend.toml` next to this CMakeLists.txt | the description |
+| `SOURCES` | none | your C++; must define what the generated `kernels.h` declares |
+| `LIBRARIES` | none | linked `PRIVATE`; for anything else call `target_link_libraries(<target> ...)` afterwards, as usual |
+| `PACKAGE_DIRECTORY` | `package` of the description | where the Python package is installed, below the install prefix; the wheel does not depend on it |
+| `COMPONENT` | `<target>` | install component |
+| `WHEEL` | off | adds the target `<target>_wheel` |
 
-What it does, in order:
+In order, it checks the arguments; finds Python and PyTorch, and rejects a PyTorch that the
+compiler's output cannot be linked with; runs `backendgen check`; creates the library `lib<package>`
+with hidden visibility; generates the glue; links PyTorch and the headers; sets the link options;
+adds the install rules. It prints one line:
+`-- BackendKit: foo, 2 kernels, PyTorch 2.13.0, 12 generated files`.
 
-1. checks the arguments, the sources and that the target is new;
-2. finds Python and PyTorch, refuses a PyTorch for another machine or C++ library than the compiler's,
-   and judges the description (``backendgen check``);
-3. creates the library ``lib<package>`` with hidden visibility;
-4. adds the generated glue (``backendkit_generate()``) and links PyTorch (``backendkit_link_torch()``)
-   and BackendKit's headers; from about 200 kernels on, the headers that the glue includes are
-   precompiled (``-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON`` takes it back), never for ``SOURCES``;
-5. compiles ``SOURCES`` so that a function which no header declares is an error
-   (``-Werror=missing-declarations``): a kernel whose signature differs from ``kernels.h`` would else be
-   an overload that nobody calls. Functions of your own are ``static``, in an unnamed namespace or in a
-   header. ``set_source_files_properties(<file> PROPERTIES COMPILE_OPTIONS "")`` takes it back;
-6. links with ``-z defs`` (a missing kernel is a link error, not a failed import), with the RPATH
-   ``$ORIGIN`` (``@loader_path`` on macOS, none on Windows) and without symbols in a release build;
-7. replaces the paths of this machine in the library by short ones, so that the same input gives the
-   same bytes in every folder;
-8. adds the install rules: the library in ``<package>/lib/<PyTorch minor>/``, the generated Python,
-   yours, which is the folder ``<package>`` beside the description, BackendKit's licence, and in
-   ``<package>/share/cmake`` the package with which programs in C++ find the library,
-   ``find_package(<package>)``.
+- The description's `header` is searched for next to the description, in `csrc/` there, and in the
+  include folders of `LIBRARIES`.
+- `SOURCES` are compiled with `-Werror=missing-declarations`: a function that no header declares is
+  an error, so that a kernel whose signature differs from `kernels.h` does not silently become an
+  overload. Make your own functions `static`, put them in an unnamed namespace, or declare them in a
+  header. `set_source_files_properties(FILE PROPERTIES COMPILE_OPTIONS "")` turns the option off for
+  a file.
+- From about 200 kernels on, the headers that the glue includes are precompiled, never those of
+  `SOURCES`. `-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON` turns that off.
+- The library is linked with `-z defs`: a missing kernel is a link error, not a failed import. Its
+  RPATH is `$ORIGIN` (`@loader_path` on macOS, none on Windows). A release build has no symbols.
+  Settings that a project makes for all its libraries (`CMAKE_INSTALL_RPATH`,
+  `CMAKE_INSTALL_RPATH_USE_LINK_PATH`, `CMAKE_<CONFIG>_POSTFIX`) do not affect this one.
+- Absolute paths are mapped to short ones, so that the same input gives the same bytes in any
+  folder.
+- The install rules write `<package>/lib/<PyTorch minor>/lib<package>.so`, the generated Python,
+  [BackendKit's licence](wheels.md), and your own Python: the folder `<package>` next to the
+  description. If one of your files has the name of a generated one, that is an error.
+  `<package>/share/cmake` is the CMake package with which [programs in C++](cpp.md) find the
+  library.
 
-Sets the properties ``BACKENDKIT_DEVICE``, ``BACKENDKIT_PACKAGE``, ``BACKENDKIT_MODULE``,
-``BACKENDKIT_COMPONENT``, ``BACKENDKIT_PACKAGE_DIRECTORY``, ``BACKENDKIT_PROJECT_DIRECTORY`` and
-``BACKENDKIT_GENERATED_DIRECTORY`` of the target.
+A PyTorch that is newer than all [tested releases](compatibility.md) causes a CMake warning. The
+build continues: an incompatibility shows as a compiler error, or not at all.
+
+Properties of the target: `BACKENDKIT_DEVICE`, `BACKENDKIT_PACKAGE`, `BACKENDKIT_MODULE`,
+`BACKENDKIT_COMPONENT`, `BACKENDKIT_PACKAGE_DIRECTORY`, `BACKENDKIT_PROJECT_DIRECTORY`,
+`BACKENDKIT_GENERATED_DIRECTORY`.
+
+Its parts are the functions below, which can be used separately.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)

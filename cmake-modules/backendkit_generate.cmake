@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-#[[.rst:
-backendkit_generate
--------------------
+#[[.md:
+## backendkit_generate
 
-Adds the glue of a description to a target, made by ``backendgen generate`` at build time::
+Adds the glue of a description to a target.
 
-  backendkit_generate(<target>
-    DESCRIPTION <file>
-    [OUTPUT_DIRECTORY <dir>]
-    [SOURCES_VARIABLE <var>])
+```
+backendkit_generate(<target> DESCRIPTION <file> [OUTPUT_DIRECTORY <dir>] [SOURCES_VARIABLE <var>])
+```
 
-``DESCRIPTION``
-  The backend.toml. A change of it, or of the PyTorch installed, makes CMake run again.
-``OUTPUT_DIRECTORY``
-  Where the files go; ``<build>/<target>-generated`` by default.
-``SOURCES_VARIABLE``
-  Is set to the files that were added.
+| argument | default | meaning |
+|---|---|---|
+| `<target>` | required | a target; the C++ files become its sources, their folder an include directory |
+| `DESCRIPTION` | required | the description; if it or the installed PyTorch changes, CMake runs again |
+| `OUTPUT_DIRECTORY` | `<build>/<target>-generated` | the folder of the files, which must be used for nothing else |
+| `SOURCES_VARIABLE` | none | is set to the files that were added |
 
-``backendgen generate --list`` tells at configure time which files there will be; one custom command
-makes them, and leaves those that did not change alone; ``.made`` beside them says when. The C++
-files become sources of the target, the folder an include directory. Fails with backendgen's own
-words when the description, or a kernel that it names, is wrong.
+Runs `backendgen generate --list` at configure time to learn which files there will be, and adds one
+custom command that generates them. Files that do not change are not rewritten; `.made` next to them
+says when the command ran. Fails with backendgen's own words if the description, or a kernel that it
+names, is wrong.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)

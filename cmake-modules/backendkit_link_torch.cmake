@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-#[[.rst:
-backendkit_link_torch
----------------------
+#[[.md:
+## backendkit_link_torch
 
-Compiles and links a target for the PyTorch of the active Python::
+Compiles and links a target for the PyTorch of the active Python.
 
-  backendkit_link_torch(<target>)
+```
+backendkit_link_torch(<target>)
+```
 
-PyTorch is found through the Python that ``find_package(Python)`` finds (an active virtual
-environment first; ``-DPython_EXECUTABLE=<path>`` names another), from its files alone: it is not
-imported, and no CUDA toolkit is needed. Adds, all of them ``PRIVATE``:
+PyTorch is found by its files: it is not imported, and no CUDA toolkit is needed. Adds, all of them
+`PRIVATE`:
 
-* PyTorch's headers, as system headers;
-* ``_GLIBCXX_USE_CXX11_ABI`` as that PyTorch was built (the default wheels up to 2.6 have 0);
-* the C++ standard its headers want, 20 or later;
-* ``libtorch_cpu`` and ``libc10``, and no path to them: whoever loads the library has loaded PyTorch.
+- PyTorch's headers, as system headers;
+- `_GLIBCXX_USE_CXX11_ABI` as that PyTorch was built (0 for the default wheels up to 2.6);
+- the C++ standard that its headers require, 20 or later;
+- `libtorch_cpu` and `libc10`, without a path to them: a process that loads the library has already
+  loaded PyTorch.
 
-Fails when there is no Python, no PyTorch in it, or one older than 2.5.
+Fails if there is no Python, no PyTorch in it, or one that is older than the oldest
+[supported release](compatibility.md).
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)

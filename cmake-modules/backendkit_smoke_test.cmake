@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-#[[.rst:
-backendkit_smoke_test
----------------------
+#[[.md:
+## backendkit_smoke_test
 
-Adds a CTest test, labelled ``backendkit``, that uses a backend in a fresh process::
+Adds a CTest test, labelled `backendkit`, that uses a backend in a fresh process.
 
-  backendkit_smoke_test(<test> BACKEND <backend>)
+```
+backendkit_smoke_test(<test> BACKEND <backend>)
+```
 
-Installs the backend's component into a folder of its own, imports it with the Python it was built for
-and computes with a tensor on the device. Needs ``enable_testing()``.
+Installs the backend's component into a folder of its own, imports it with the Python that it was
+built for, and computes with a tensor on the device. Needs `enable_testing()`.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)

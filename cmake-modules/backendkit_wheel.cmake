@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-#[[.rst:
-backendkit_wheel
-----------------
+#[[.md:
+## backendkit_wheel
 
-Adds a target that builds the wheel of a backend::
+Adds a target that builds the wheel of a backend.
 
-  backendkit_wheel(<target> BACKEND <backend> [OUTPUT_DIRECTORY <dir>] [LICENSE_FILES <file>...])
+```
+backendkit_wheel(<target> BACKEND <backend> [OUTPUT_DIRECTORY <dir>] [LICENSE_FILES <file>...])
+```
 
-``<target>``
-  A build target, not part of ``all``: ``cmake --build <build> --target <target>``.
-``BACKEND``
-  A target of ``add_torch_backend()``.
-``OUTPUT_DIRECTORY``
-  Where the wheel goes; ``dist`` below the build folder by default.
-``LICENSE_FILES``
-  Your licence, for the wheel's metadata; by default the files beside the description whose names begin
-  with ``LICENSE``, ``LICENCE``, ``COPYING``, ``NOTICE`` or ``AUTHORS``.
+| argument | default | meaning |
+|---|---|---|
+| `<target>` | required | a build target, not in `all`: `cmake --build <build> --target <target>` |
+| `BACKEND` | required | a target of `add_torch_backend()` |
+| `OUTPUT_DIRECTORY` | `dist` in the build folder | where the wheel goes |
+| `LICENSE_FILES` | see [wheels.md](wheels.md) | your licences, for the wheel's metadata |
 
-Installs the backend's component into a staging folder and packages that with the generated
-``setup.py``: nothing is downloaded, and nothing of the environment is used but pip and setuptools,
-70.1 or newer, which the build refuses to do without. The same input gives the same bytes. In a
-cross-compiled project the wheel is named after the target machine.
+Installs the backend's component into a staging folder and packages it with the generated
+`setup.py`. Nothing is downloaded: the Python needs pip and setuptools 70.1 or newer. The same input
+gives the same bytes. In a cross-compiled project the wheel is named after the target machine.
 #]]
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)

@@ -142,6 +142,28 @@ def test_tables_of_keys(request: pytest.FixtureRequest) -> None:
             assert there[0] == wanted, f"{name}: {heading}"
 
 
+def test_manuals_of_the_cmake_functions(request: pytest.FixtureRequest) -> None:
+    """docs/cmake.md has the manual above each function; `--update` writes it there."""
+    page = ROOT / "docs" / "cmake.md"
+    modules = (ROOT / "cmake-modules").glob("[!_]*.cmake")
+    manuals = {
+        module.stem: manual[1]
+        for module in modules
+        if (manual := re.search(r"^#\[\[\.md:\n(.*?)^#\]\]", module.read_text(), re.M | re.S))
+    }
+    assert len(manuals) >= 5
+    for name, manual in manuals.items():
+        assert manual.startswith(f"## {name}\n"), name
+        text = page.read_text(encoding="utf-8")
+        section = re.search(rf"^## {name}\n.*?(?=^## )", text, re.M | re.S)
+        assert section, f"docs/cmake.md has no section {name}"
+        if request.config.getoption("--update"):
+            whole = text[: section.start()] + manual + "\n" + text[section.end() :]
+            page.write_text(whole, encoding="utf-8")
+        else:
+            assert section[0].rstrip() == manual.rstrip(), name
+
+
 def test_links() -> None:
     missing = [
         f"{page.name}: {target}"
