@@ -113,8 +113,8 @@ struct Mark {
   std::string text;
 };
 
-std::string excerpt(const std::vector<Mark>& marks, const Source& source, const char* hue,
-                    const Painter& paint) {
+std::string entries_of(const std::vector<Mark>& marks, const Source& source, const char* hue,
+                       const Painter& paint) {
   const std::size_t digits = fmt::format("{}", marks.back().span.line).size();
   const std::string gutter = std::string(digits, ' ') + " |";
   std::string result = paint(kBlue, gutter) + "\n";
@@ -157,7 +157,7 @@ std::string render(const Diagnostic& diagnostic, const Source* source, Colour co
     result += std::string(digits, ' ') + paint(kBlue, "-->") +
               fmt::format(" {}:{}:{}\n", printable(source->path()), diagnostic.span.line,
                           diagnostic.span.column);
-    result += excerpt(marks, *source, hue, paint);
+    result += entries_of(marks, *source, hue, paint);
   }
   for (const std::string& help : diagnostic.help) {
     result += paint(kCyan, "help") + ": " + printable_lines(help) + "\n";

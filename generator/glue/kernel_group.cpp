@@ -88,10 +88,11 @@ std::unordered_set<std::string> named_operators(const Description& description) 
   return names;
 }
 
-std::vector<Answer> answers(const Kernel& kernel, const std::unordered_set<std::string>& named,
-                            const Catalog& catalog) {
+std::vector<ServedOperator> served_operators(const Kernel& kernel,
+                                             const std::unordered_set<std::string>& named,
+                                             const Catalog& catalog) {
   const Operator& op = *catalog.find(kernel.op.value);
-  std::vector<Answer> result = {
+  std::vector<ServedOperator> result = {
       {&op, is_structured_out(op) ? Derivation::kStructuredOut : Derivation::kNamed}};
   const std::vector<const Operator*> group = catalog.group(op);
   const auto is_named = [&](const Operator* one) {

@@ -23,7 +23,7 @@ enum class Derivation {
   kInPlaceOfOut,         // the function writes to a tensor that is copied to the tensor itself
 };
 
-struct Answer {
+struct ServedOperator {
   const Operator* op;
   Derivation how;
 };
@@ -36,8 +36,9 @@ struct Answer {
 /// operator the out= and in-place ones, else an out= operator the in-place one: the first of these
 /// that has a line of its own. A functional variant does not follow from an out= one without a
 /// structured kernel: its dtype is not known.
-std::vector<Answer> answers(const Kernel& kernel, const std::unordered_set<std::string>& named,
-                            const Catalog& catalog);
+std::vector<ServedOperator> served_operators(const Kernel& kernel,
+                                             const std::unordered_set<std::string>& named,
+                                             const Catalog& catalog);
 
 /// The names of the operators that have a line of their own.
 std::unordered_set<std::string> named_operators(const Description& description);

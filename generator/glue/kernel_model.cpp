@@ -39,11 +39,11 @@ std::string argument_names(const Schema& schema) {
 }
 
 /// The type that has the function to register for an operator.
-std::string registration(const Answer& answer, const KernelModel& model) {
-  const Schema& schema = answer.op->schema;
-  const std::string type = answer.how == Derivation::kNamed
+std::string registration(const ServedOperator& served, const KernelModel& model) {
+  const Schema& schema = served.op->schema;
+  const std::string type = served.how == Derivation::kNamed
                                ? model.signature
-                               : cpp_signature(*answer.op, SymInts::kNumbers)->type();
+                               : cpp_signature(*served.op, SymInts::kNumbers)->type();
   const std::string name = quote(schema.name().text());
   const std::string traits = model.op_id + "_kernel";
   const std::string order =
@@ -58,7 +58,7 @@ std::string registration(const Answer& answer, const KernelModel& model) {
                        fmt::format(" (*){}", model.signature.substr(model.return_type.size() + 1)),
                        model.function);
   };
-  switch (answer.how) {
+  switch (served.how) {
     case Derivation::kStructuredFunctional:
       return structured("kFunctional");
     case Derivation::kStructuredInPlace:
@@ -74,7 +74,7 @@ std::string registration(const Answer& answer, const KernelModel& model) {
     case Derivation::kNamed:
       break;
   }
-  return fmt::format("backendkit::Plain<{}, {}, {}, {}, &{}>", name, traits, order, type,
+  return fmt::format("backendkit::Unstructured<{}, {}, {}, {}, &{}>", name, traits, order, type,
                      model.function);
 }
 
@@ -136,8 +136,8 @@ bool writes_to_list(const Schema& schema) {
 }
 
 KernelModel make_model(const Kernel& kernel, const Signature& signature,
-                       const std::vector<Answer>& answered, const Catalog& catalog) {
-  const Operator& op = *answered.front().op;
+                       const std::vector<ServedOperator>& all_served, const Catalog& catalog) {
+  const Operator& op = *all_served.front().op;
   KernelModel model = model_function(kernel.function.value, signature);
   model.op = op.schema.name().text();
   model.op_id = identifier(op.schema.name());
@@ -149,8 +149,8 @@ KernelModel make_model(const Kernel& kernel, const Signature& signature,
   model.dense = kernel.inputs == Inputs::kDense && !writes_to_list(op.schema);
   model.error = kernel.unsupported == Unsupported::kError;
   if (is_structured_out(op)) add_structured(op, catalog, model);
-  for (const Answer& answer : answered) {
-    model.registrations.push_back({answer.op->schema.name().text(), registration(answer, model)});
+  for (const ServedOperator& served : all_served) {
+    model.registrations.push_back({served.op->schema.name().text(), registration(served, model)});
   }
   return model;
 }
@@ -178,8 +178,8 @@ std::vector<KernelModel> model_kernels(const Description& description,
   const std::vector<Kernel>& kernels = description.kernels;
   std::vector<KernelModel> models;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const auto answered = answers(kernels[i], named, catalog);
-    models.push_back(make_model(kernels[i], *signatures[i], answered, catalog));
+    const auto all_served = served_operators(kernels[i], named, catalog);
+    models.push_back(make_model(kernels[i], *signatures[i], all_served, catalog));
   }
   return models;
 }

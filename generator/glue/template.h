@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/named.h"
+#include "base/by_name.h"
 #include "base/templates.h"
 
 namespace backendgen {
@@ -16,9 +16,9 @@ namespace backendgen {
 /// for the template's language. A section is shown or not; a list repeats its section for each
 /// item.
 struct Values {
-  Named<std::string> texts;
-  Named<bool> sections;
-  Named<std::vector<Values>> lists;
+  ByName<std::string> texts;
+  ByName<bool> sections;
+  ByName<std::vector<Values>> lists;
 };
 
 /// A template that was parsed, to be filled in more than once.

@@ -29,7 +29,7 @@ std::unordered_map<std::string, Owner> owners(const Catalog& catalog,
   const auto named = named_operators(description);
   for (const Kernel& kernel : description.kernels) {
     if (catalog.find(kernel.op.value) == nullptr) continue;
-    for (const Answer& answer : answers(kernel, named, catalog)) {
+    for (const ServedOperator& answer : served_operators(kernel, named, catalog)) {
       found.insert_or_assign(answer.op->schema.name().text(),
                              Owner{&kernel, answer.how == Derivation::kNamed ||
                                                 answer.how == Derivation::kStructuredOut});

@@ -211,7 +211,7 @@ std::optional<Catalog> read_catalog_for(const std::vector<std::string>& names,
   for (const std::string& name : names) roots.insert(OperatorName::parse(name).root());
   for (const std::string_view name : usual) roots.insert(OperatorName::parse(name).root());
   Diagnostics ignored;  // of a damaged list the whole tells
-  auto part = parse_list(excerpt(*text, roots), torch, ignored);
+  auto part = parse_list(entries_of(*text, roots), torch, ignored);
   const bool has_all = part && std::all_of(names.begin(), names.end(), [&](const auto& name) {
                          return part->find(name) != nullptr;
                        });

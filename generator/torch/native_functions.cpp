@@ -276,7 +276,7 @@ std::optional<std::vector<NativeFunction>> read_native_functions(const Source& s
   return functions;
 }
 
-std::string excerpt(std::string_view text, const std::unordered_set<std::string>& roots) {
+std::string entries_of(std::string_view text, const std::unordered_set<std::string>& roots) {
   const auto wanted = [&](std::string_view line) {
     if (!line.starts_with(kUsual)) return true;
     const std::string_view rest = line.substr(kUsual.size());

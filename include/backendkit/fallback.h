@@ -11,7 +11,7 @@
 #include <ATen/record_function.h>
 #include <torch/library.h>
 
-#include <backendkit/fall_back.h>
+#include <backendkit/call_fallback.h>
 #include <backendkit/fallback/fallback_report.h>
 #include <backendkit/fallback/host_operators.h>
 #include <backendkit/fallback/host_random.h>
@@ -48,9 +48,9 @@ class Fallbacks {
     refuse(op, keys, "set `fallback = \"cpu\"`", "");
   }
 
-  /// Implements `backendkit::fall_back`; `answer` is one of the functions above.
+  /// Implements `backendkit::call_fallback`; `answer` is one of the functions above.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
-  static void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static void call_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
     const auto own = own_implementations().find(local_name(op));
     if (own != own_implementations().end() && op.schema().name().starts_with("aten::")) {
@@ -173,7 +173,7 @@ class Fallbacks {
   /// that.
   static void call(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack,
                    bool lend) {
-    std::optional<typename HostAllocator<Runtime>::Lending> lending;
+    std::optional<typename LendingAllocator<Runtime>::Lending> lending;
     if (HostMemory<Runtime>::kShared && lend) lending.emplace();
     const c10::DispatchKeySet keys(key);
     if (const c10::KernelFunction* own = HostOperators<Runtime>::find(op)) {

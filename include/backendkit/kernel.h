@@ -11,7 +11,7 @@
 #include <ATen/core/op_registration/adaption.h>
 #include <c10/core/DeviceGuard.h>
 
-#include <backendkit/fall_back.h>
+#include <backendkit/call_fallback.h>
 #include <backendkit/kernel/kernel_traits.h>
 
 namespace backendkit {
@@ -166,7 +166,7 @@ Result call_fallback(Arguments... arguments) {
   static const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
       ("aten::" + op.base()).c_str(), op.overload().c_str());
   return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(
-      c10::BoxedKernel::makeFromFunction<&fall_back>(), handle, c10::DispatchKeySet(),
+      c10::BoxedKernel::makeFromFunction<&call_fallback>(), handle, c10::DispatchKeySet(),
       std::forward<Arguments>(arguments)...);
 }
 

@@ -6,7 +6,7 @@
 {{#fallback_cpu}}
 #include <backendkit/composites.h>
 {{/fallback_cpu}}
-#include <backendkit/fall_back.h>
+#include <backendkit/call_fallback.h>
 #include <backendkit/fallback.h>
 #include <backendkit/library.h>
 #include <backendkit/memory_ops.h>
@@ -23,8 +23,8 @@ using HostOperators = backendkit::HostOperators<::{{runtime}}>;
 
 namespace backendkit {
 
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  ::Fallbacks::fall_back<&::Fallbacks::{{fallback}}>(op, stack);
+void call_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ::Fallbacks::call_fallback<&::Fallbacks::{{fallback}}>(op, stack);
 }
 
 }  // namespace backendkit

@@ -15,7 +15,7 @@
 #include <backendkit/copy/element_runs.h>
 #include <backendkit/copy/transfers.h>
 #include <backendkit/hooks.h>
-#include <backendkit/memory/host_allocator.h>
+#include <backendkit/memory/lending_allocator.h>
 
 namespace backendkit {
 
@@ -273,7 +273,7 @@ class HostMemory {
     if (!kShared || host.use_count() > holders) return {};
     c10::StorageImpl* const storage = host.unsafeGetStorageImpl();
     c10::DataPtr pointer = storage->set_data_ptr({nullptr, c10::Device(c10::kCPU)});
-    c10::DataPtr block = HostAllocator<Runtime>::take(pointer);
+    c10::DataPtr block = LendingAllocator<Runtime>::take(pointer);
     if (block && block.device() == device_) return block;
     if (block) pointer = std::move(block);
     storage->set_data_ptr_noswap(std::move(pointer));

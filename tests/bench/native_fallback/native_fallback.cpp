@@ -4,12 +4,12 @@
 
 namespace {
 
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void call_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   at::native::cpu_fallback(op, stack);
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("atan.out", torch::CppFunction::makeFromBoxedFunction<&fall_back>());
+  library.impl("atan.out", torch::CppFunction::makeFromBoxedFunction<&call_fallback>());
 }

@@ -72,7 +72,7 @@ void require_excerpt(const Source& source, const std::vector<NativeFunction>& fu
     by_root[roots.back()].push_back(summary(function));
   }
   for (const std::string& root : chosen(roots)) {
-    const Source part(source.path(), excerpt(source.text(), {root}));
+    const Source part(source.path(), entries_of(source.text(), {root}));
     Diagnostics problems;
     const auto found = read_native_functions(part, problems);
     require(found.has_value(), "an excerpt can be read", part.text());

@@ -21,7 +21,7 @@ std::string complaint(const std::string& text) {
   return good ? "" : good.why();
 }
 
-Named<std::string> row(const std::string& text) {
+ByName<std::string> row(const std::string& text) {
   Description description;
   CustomOperator custom;
   custom.text.value = "foo::" + text;

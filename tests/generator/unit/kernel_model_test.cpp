@@ -173,7 +173,7 @@ TEST_CASE("variants follow from a functional kernel unless PyTorch has them", "[
   const KernelModel logit = models({kernel("logit", "foo::logit")}).front();
   CHECK(registered(logit) == Words{"logit", "logit_", "logit.out"});
   CHECK(logit.registrations[0].kernel ==
-        "backendkit::Plain<\"logit\", logit_kernel, backendkit::DeviceOf<0>, "
+        "backendkit::Unstructured<\"logit\", logit_kernel, backendkit::DeviceOf<0>, "
         "at::Tensor (const at::Tensor&, std::optional<double>), &foo::logit>");
   CHECK(logit.registrations[2].kernel ==
         "backendkit::OutOfFunctional<\"logit.out\", logit_kernel, backendkit::DeviceOf<0, 2>, "

@@ -69,21 +69,21 @@ TEST_CASE("entries of the operator list", "[native_functions]") {
   CHECK(!relu.core);
 }
 
-TEST_CASE("an excerpt keeps entries and the numbers of lines", "[native_functions]") {
+TEST_CASE("the entries of some roots keep their texts and the numbers of lines", "[native_functions]") {
   const std::string text =
       "# head\n- func: add_.out(Tensor self)\n  tags: core\n\n- func: sub(x)\n  y: z\n"
       "- {func: odd}\n- func: __iand__(x)\n  a: b";
-  CHECK(excerpt(text, {"add"}) ==
+  CHECK(entries_of(text, {"add"}) ==
         "# head\n- func: add_.out(Tensor self)\n  tags: core\n\n\n\n- {func: odd}\n\n\n");
-  CHECK(excerpt(text, {"__and__"}) ==
+  CHECK(entries_of(text, {"__and__"}) ==
         "# head\n\n\n\n\n\n- {func: odd}\n- func: __iand__(x)\n  a: b");
-  CHECK(excerpt("", {"add"}).empty());
+  CHECK(entries_of("", {"add"}).empty());
   // Entries that begin in another way are kept: who knows whose they are.
   for (const char* odd : {"-\n  func: sub(x)\n", "-\tfunc: sub(x)\n", "- func: 'sub(x)'\n",
                           "- func: sub\n    (x)\n", "- func: &a sub(x)\n"}) {
-    CHECK(excerpt("- func: mul(x)\n" + std::string(odd), {"add"}) == "\n" + std::string(odd));
+    CHECK(entries_of("- func: mul(x)\n" + std::string(odd), {"add"}) == "\n" + std::string(odd));
   }
-  CHECK(excerpt("- func: add(", {}) == "\n");
+  CHECK(entries_of("- func: add(", {}) == "\n");
 }
 
 TEST_CASE("a damaged operator list is an error with its place", "[native_functions]") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls kernels through backendkit::Plain and prints which device was current in each, for
+// Calls kernels through backendkit::Unstructured and prints which device was current in each, for
 // test_registration.py.
 
 #include <iostream>
@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
-#include <backendkit/plain.h>
+#include <backendkit/unstructured.h>
 
 namespace {
 
@@ -75,7 +75,7 @@ struct Traits {
 
 template <class Signature, Signature* function, class Order>
 constexpr Signature* kernel() {
-  return &backendkit::Plain<"f", Traits, Order, Signature, function>::call;
+  return &backendkit::Unstructured<"f", Traits, Order, Signature, function>::call;
 }
 
 void show(std::string_view what, int64_t device) {
@@ -84,7 +84,7 @@ void show(std::string_view what, int64_t device) {
 
 }  // namespace
 
-void backendkit::fall_back(const c10::OperatorHandle&, torch::jit::Stack*) {}
+void backendkit::call_fallback(const c10::OperatorHandle&, torch::jit::Stack*) {}
 
 int main() {
   using backendkit::DeviceOf;

@@ -101,10 +101,10 @@ def test_kernels_of_every_type_are_registered(
 
 # What other glue of a backend defines: no other backend is there, and nothing falls back here.
 FALL_BACK = """
-#include <backendkit/fall_back.h>
+#include <backendkit/call_fallback.h>
 #include <backendkit/refusal.h>
 
-void backendkit::fall_back(const c10::OperatorHandle&, torch::jit::Stack*) {}
+void backendkit::call_fallback(const c10::OperatorHandle&, torch::jit::Stack*) {}
 const char* backendkit::refusal() noexcept { return nullptr; }
 """
 

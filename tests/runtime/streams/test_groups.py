@@ -45,14 +45,14 @@ SOURCE = """
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/copy/copy.h>
-#include <backendkit/memory/host_allocator.h>
+#include <backendkit/memory/lending_allocator.h>
 #include <backendkit/fallback/host_memory.h>
 #include <backendkit/copy/transfers.h>
 template class backendkit::Copier<foo::Runtime>;
 template class backendkit::DeviceGuard<foo::Runtime>;
 template class backendkit::Events<foo::Runtime>;
 template class backendkit::Hooks<foo::Runtime>;
-template class backendkit::HostAllocator<foo::Runtime>;
+template class backendkit::LendingAllocator<foo::Runtime>;
 template class backendkit::HostMemory<foo::Runtime>;
 template class backendkit::Streams<foo::Runtime>;
 template class backendkit::Transfers<foo::Runtime>;

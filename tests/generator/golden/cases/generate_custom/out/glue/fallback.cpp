@@ -4,7 +4,7 @@
 
 #include <backendkit/autocast.h>
 #include <backendkit/composites.h>
-#include <backendkit/fall_back.h>
+#include <backendkit/call_fallback.h>
 #include <backendkit/fallback.h>
 #include <backendkit/library.h>
 #include <backendkit/memory_ops.h>
@@ -21,8 +21,8 @@ using HostOperators = backendkit::HostOperators<::kite::Runtime>;
 
 namespace backendkit {
 
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  ::Fallbacks::fall_back<&::Fallbacks::cpu>(op, stack);
+void call_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ::Fallbacks::call_fallback<&::Fallbacks::cpu>(op, stack);
 }
 
 }  // namespace backendkit

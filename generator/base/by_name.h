@@ -13,12 +13,12 @@ namespace backendgen {
 /// A few values by name, in the order in which they came: for so few, and for so many of these,
 /// quicker than a tree. Names are literals: the text behind one must outlive this.
 template <class Value>
-class Named {
+class ByName {
  public:
   using Item = std::pair<std::string_view, Value>;
 
-  Named() = default;
-  Named(std::initializer_list<Item> items) : items_(items) {}
+  ByName() = default;
+  ByName(std::initializer_list<Item> items) : items_(items) {}
 
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }

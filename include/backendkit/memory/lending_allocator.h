@@ -24,7 +24,7 @@ namespace backendkit {
 /// this one before and after, get ordinary CPU memory. So does an allocation for which the device
 /// has no memory; its result is then copied.
 template <class Runtime>
-class HostAllocator final : public c10::Allocator {
+class LendingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (!lending_ || bytes == 0) return base()->allocate(bytes);
@@ -87,7 +87,7 @@ class HostAllocator final : public c10::Allocator {
     std::call_once(once, [] {
       base();
       constexpr std::uint8_t kHighest = 255;
-      c10::SetCPUAllocator(new HostAllocator, kHighest);
+      c10::SetCPUAllocator(new LendingAllocator, kHighest);
 #ifndef _WIN32
       // A forked child frees memory too; this makes sure that it finds the mutex unlocked.
       pthread_atfork([] { lent().mutex.lock(); }, [] { lent().mutex.unlock(); },

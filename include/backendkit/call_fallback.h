@@ -9,6 +9,6 @@ namespace backendkit {
 /// Runs an operator as if the device had no kernel for it: BackendKit's own implementation if there
 /// is one, otherwise what `fallback` in [operators] says. Takes the operator's arguments from the
 /// stack and leaves its results there. The generated fallback.cpp defines the function.
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+void call_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 }  // namespace backendkit

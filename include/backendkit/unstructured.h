@@ -143,11 +143,11 @@ inline void write_in_place(const at::Tensor& result, at::Tensor& self) {
 /// PyTorch requires; it selects one of several overloads, and a function of another type does not
 /// compile.
 template <Name op, class Traits, class Order, class Signature, Signature* function>
-struct Plain;
+struct Unstructured;
 
 template <Name op, class Traits, class Order, class Result, class... Arguments,
           Result (*function)(Arguments...)>
-struct Plain<op, Traits, Order, Result(Arguments...), function> {
+struct Unstructured<op, Traits, Order, Result(Arguments...), function> {
   static Result call(Arguments... arguments) {
     return kernel_detail::Entry<op, Traits, Order, Result(Arguments...)>::call(
         [](Arguments... passed) -> Result {
