@@ -105,7 +105,7 @@ def allow_half(module: types.ModuleType) -> None:
 
     Its list of devices is a constant of this function, and there is no other place to add to it.
     """
-    if torch.float16 not in _device.get_amp_supported_dtype():
+    if torch.float16 not in _device._amp_dtypes():
         return
     function = inspect.unwrap(vars(module)["Accelerator"].__init__)
     known = function.__code__.co_consts
@@ -149,7 +149,7 @@ def add_bfloat16(module: types.ModuleType) -> None:
     @functools.wraps(known)
     def is_torch_bf16_gpu_available() -> bool:
         if _is_taken():
-            return torch.bfloat16 in _device.get_amp_supported_dtype()
+            return torch.bfloat16 in _device._amp_dtypes()
         return known()
 
     vars(module)["is_torch_bf16_gpu_available"] = is_torch_bf16_gpu_available
