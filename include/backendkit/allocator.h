@@ -88,6 +88,7 @@ class Allocator final : public DeviceAllocatorBase {
 
   c10::DataPtr allocate(std::size_t bytes) override {
     const int device = Devices<Runtime>::checked(Devices<Runtime>::current());
+    LateRegistration::make_all();  // a tensor without elements does not use the driver
     const auto index = static_cast<c10::DeviceIndex>(device);
     const c10::Device where(kDeviceType, index);
     if (bytes == 0) return {nullptr, nullptr, &free_block, where};

@@ -10,6 +10,7 @@
 
 #include <backendkit/autocast_list.h>
 #include <backendkit/device/device.h>
+#include <backendkit/library.h>
 
 // PyTorch exports these functions. Their header, ATen/autocast_mode.h, includes all of ATen, which
 // would take longer to compile than the rest of the glue.
@@ -148,6 +149,12 @@ inline void register_autocast(torch::Library& library) {
     library.impl("binary_cross_entropy",
                  torch::CppFunction::makeFromBoxedFunction<&refuse_to_autocast>());
   }
+}
+
+/// Has autocast leave all other operators alone. Fake tensors have the key too, in a process that
+/// never has a tensor of the device; the Python module has this registered before autocast begins.
+inline void register_no_autocast() {
+  register_fallback(c10::DispatchKey::AutocastPrivateUse1, torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace backendkit

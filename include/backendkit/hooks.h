@@ -78,6 +78,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   /// For memory of the allocator; PyTorch calls it for tensors over memory that it is given.
   at::Device getDeviceFromPtr(void* data) const override {
     const int device = Allocator<Runtime>::device_of(data);
+    LateRegistration::make_all();
     TORCH_CHECK(device >= 0, "a pointer is not one into memory that was allocated for ",
                 c10::DeviceTypeName(kDeviceType, true));
     return {kDeviceType, static_cast<c10::DeviceIndex>(device)};

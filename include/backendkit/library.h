@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <torch/library.h>
 
@@ -20,6 +21,15 @@ inline torch::Library* register_for_good(torch::Library::Kind kind, const char* 
   auto* const library = new torch::Library(kind, name, key, file, line);
   fill(*library);
   return library;
+}
+
+/// Registers what answers for all operators that have nothing for a dispatch key, unless somebody
+/// else has: PyTorch takes one for a key, and throws at the second.
+inline void register_fallback(c10::DispatchKey key, torch::CppFunction&& fallback) {
+  if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(key)) return;
+  auto* const all =
+      register_for_good(torch::Library::IMPL, "_", key, __FILE__, __LINE__, [](torch::Library&) {});
+  if (all != nullptr) all->fallback(std::move(fallback));
 }
 
 }  // namespace backendkit

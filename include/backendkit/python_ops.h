@@ -43,6 +43,7 @@ class PythonOperators {
     library.def("set_rng_state(int device, Tensor state) -> ()", &set_rng_state);
     library.def("capabilities() -> (str[], int[], str[])", &capability_table<Runtime>);
     library.def("default_generator(int device) -> Generator?", &generator);
+    library.def("register_late() -> ()", &LateRegistration::make_all);
     library.def("is_in_use() -> bool", &Devices<Runtime>::in_use);
     library.def("is_in_bad_fork() -> bool", &is_in_bad_fork);
     library.def("drain_autograd(int milliseconds) -> bool", &drain_autograd);

@@ -7,6 +7,7 @@
 #include <backendkit/composites.h>
 {{/fallback_cpu}}
 #include <backendkit/call_fallback.h>
+#include <backendkit/device/late_registration.h>
 #include <backendkit/fallback.h>
 #include <backendkit/library.h>
 #include <backendkit/memory_ops.h>
@@ -18,6 +19,9 @@ namespace {
 
 using Fallbacks = backendkit::Fallbacks<::{{runtime}}>;
 using HostOperators = backendkit::HostOperators<::{{runtime}}>;
+
+backendkit::LateRegistration layouts(&HostOperators::register_layouts<&Fallbacks::{{fallback}}>);
+backendkit::LateRegistration autocast(&backendkit::register_no_autocast);
 
 }  // namespace
 
@@ -33,6 +37,7 @@ void call_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 // of backend.cpp: only this file and tensors.cpp include it.
 BACKENDKIT_LIBRARY_FRAGMENT(_{{package}}, library) {
   backendkit::AutogradThreads::prepare();
+  HostOperators::register_gradients_of_others();
   backendkit::Devices<::{{runtime}}>::set_threads(
       {&backendkit::AutogradThreads::hidden, &backendkit::AutogradThreads::start});
   backendkit::PythonOperators<::{{runtime}}>::define_all(library);
@@ -44,37 +49,25 @@ BACKENDKIT_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
 }
 
-BACKENDKIT_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
-}
-
-BACKENDKIT_LIBRARY_IMPL(_, SparseCsrPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
-}
-
-BACKENDKIT_LIBRARY_IMPL(_, QuantizedPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
-}
-
-BACKENDKIT_LIBRARY_IMPL(_, NestedTensorPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallbacks::{{fallback}}>());
-}
-
 BACKENDKIT_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
-  HostOperators::register_layout<&Fallbacks::{{fallback}}>(library, c10::DispatchKey::Sparse);
+  HostOperators::register_factories<&Fallbacks::{{fallback}}>(
+      library, c10::DispatchKey::SparsePrivateUse1);
 }
 
 BACKENDKIT_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
-  HostOperators::register_layout<&Fallbacks::{{fallback}}>(library, c10::DispatchKey::SparseCsr);
+  HostOperators::register_factories<&Fallbacks::{{fallback}}>(
+      library, c10::DispatchKey::SparseCsrPrivateUse1);
 }
 
 BACKENDKIT_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
-  HostOperators::register_layout<&Fallbacks::{{fallback}}>(library, c10::DispatchKey::Quantized);
+  HostOperators::register_factories<&Fallbacks::{{fallback}}>(
+      library, c10::DispatchKey::QuantizedPrivateUse1);
 }
 
 BACKENDKIT_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
   backendkit::Nested::register_all(library);
-  HostOperators::register_layout<&Fallbacks::{{fallback}}>(library, c10::DispatchKey::NestedTensor);
+  HostOperators::register_factories<&Fallbacks::{{fallback}}>(
+      library, c10::DispatchKey::NestedTensorPrivateUse1);
 }
 
 BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -87,14 +80,6 @@ BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
 
 BACKENDKIT_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
   HostOperators::register_no_gradients(library);
-}
-
-BACKENDKIT_LIBRARY_IMPL(_, AutogradPrivateUse1, library) {
-  HostOperators::register_gradients_of_others(library);
-}
-
-BACKENDKIT_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFallthrough());
 }
 
 BACKENDKIT_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {

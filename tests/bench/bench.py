@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -37,7 +38,8 @@ OPERATORS = """
 """.split()
 
 PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
-IMPORT_TORCH = "import time; t = time.perf_counter(); import torch; print(time.perf_counter() - t)"
+IMPORT_TORCH = "import torch"
+FIRST_TENSOR = "import torch; torch.empty(2, device='foo')"
 FIRST_USE = "import torch; print(torch.ones(2, device='foo') + 1)"
 
 
@@ -157,27 +159,41 @@ def bench_install(work: Path) -> None:
     )
 
 
+def cpu_seconds(command: Sequence[str | Path], **options: object) -> float:
+    """The CPU time, of the system's as well, that a command takes as a process of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run(command, **options)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def bench_import(work: Path) -> None:
-    """`import torch` with and without the backend, in turns."""
+    """The CPU time of `import torch`, and of a first tensor, with and without the backend."""
     base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     wheel = os.environ["BACKENDKIT_TEST_WHEEL"]
     plain = environment(work / "plain", base)
     backend = environment(work / "backend", base)
     run([backend, "-m", "pip", "install", "-q", "--no-index", wheel])
-    times: dict[Path, list[float]] = {plain: [], backend: []}
+    programs = {
+        "without a backend": [plain, "-c", IMPORT_TORCH],
+        "with torch_foo installed": [backend, "-c", IMPORT_TORCH],
+        "and a first tensor on foo": [backend, "-c", FIRST_TENSOR],
+    }
+    times: dict[str, list[float]] = {name: [] for name in programs}
     for turn in range(IMPORT_RUNS + 1):
-        for python, taken in times.items():
-            value = float(run([python, "-c", IMPORT_TORCH], cwd=work))
+        for name, program in programs.items():
+            value = cpu_seconds(program, cwd=work)
             if turn:  # the first turn writes byte code and fills the page cache
-                taken.append(value)
-    without, with_it = statistics.median(times[plain]), statistics.median(times[backend])
+                times[name].append(value)
+    without, with_it, first = (statistics.median(taken) for taken in times.values())
     remark = f"median of {IMPORT_RUNS}, in turns"
     table(
-        "import torch, fresh processes",
+        "import torch, CPU time of whole processes",
         [
             ("without a backend", milliseconds(without), remark),
             ("with torch_foo installed", milliseconds(with_it), remark),
             ("added", milliseconds(with_it - without), ""),
+            ("added by a first tensor on foo", milliseconds(first - with_it), remark),
         ],
     )
 

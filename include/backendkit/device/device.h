@@ -16,6 +16,7 @@
 #endif
 
 #include <backendkit/device/driver.h>
+#include <backendkit/device/late_registration.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {
@@ -92,6 +93,7 @@ class Devices {
   /// one before a kernel, which may then call the driver without calling `use`.
   static c10::DeviceIndex exchange(c10::DeviceIndex index) {
     check_not_forked();
+    LateRegistration::make_all();
     const c10::DeviceIndex before = current();
     if (index != before || count() == 0) set(index);
     if (const Visitor visit = visitor_.load(std::memory_order_relaxed)) visit(index);
@@ -130,6 +132,7 @@ class Devices {
 #endif
         used_ = true;
         if (threads_.start != nullptr) threads_.start(count());
+        LateRegistration::make_all();
         ready_.store(true, std::memory_order_release);
       });
     }

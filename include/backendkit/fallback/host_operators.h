@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +19,7 @@
 #include <backendkit/fallback/attention.h>
 #include <backendkit/fallback/recurrent.h>
 #include <backendkit/kernel/registrar.h>
+#include <backendkit/library.h>
 #include <backendkit/torch_version.h>
 
 namespace backendkit {
@@ -100,35 +103,74 @@ class HostOperators {
     for (const char* check : checks()) aten.impl(check, torch::CppFunction::makeFallthrough());
   }
 
-  /// For the same key of all operators: a release that has nothing there would reject operators
-  /// that are not PyTorch's and have no gradient.
-  static void register_gradients_of_others(torch::Library& all) {
-    constexpr auto kKey = c10::DispatchKey::AutogradPrivateUse1;
-    if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kKey)) return;
-    all.fallback(torch::CppFunction::makeFallthrough());
+  /// The same key for all operators: a release that has nothing there, up to 2.9, would reject
+  /// operators that are not PyTorch's and have no gradient. This is not registered late: PyTorch's
+  /// fake tensors have the key in a process that never has a tensor of the device.
+  static void register_gradients_of_others() {
+    register_fallback(c10::DispatchKey::AutogradPrivateUse1, torch::CppFunction::makeFallthrough());
   }
 
-  /// Registers `answer` for operators on one layout (a key without a device) that PyTorch would
-  /// otherwise compute on the device as if the tensor were strided.
+  /// Registers `answer` for the operators with which a program may reach such a key before it has a
+  /// tensor of the device, because they are told the device and the layout. `register_layouts`
+  /// registers the rest. tests/device/test_late_registration.py asks PyTorch for the operators.
   template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
-  static void register_layout(torch::Library& aten, c10::DispatchKey layout) {
-    using c10::BackendComponent;
-    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-    const auto on_cpu = c10::toRuntimePerBackendFunctionalityKey(layout, BackendComponent::CPUBit);
-    const auto here =
-        c10::toRuntimePerBackendFunctionalityKey(layout, BackendComponent::PrivateUse1Bit);
-    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-      if (name.getNamespace() != "aten") continue;
-      const std::optional<c10::OperatorHandle> op = dispatcher.findOp(name);
-      if (!op.has_value() || !op->hasKernelForDispatchKey(on_cpu)) continue;
-      if (op->hasKernelForDispatchKey(here)) continue;
-      if (!op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
-          !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
-          !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
-        continue;
+  static void register_factories(torch::Library& aten, c10::DispatchKey key) {
+    std::vector<const char*> factories = {"_cudnn_init_dropout_state",
+                                          "_efficientzerotensor",
+                                          "_empty_affine_quantized",
+                                          "_empty_per_channel_affine_quantized",
+                                          "_make_dep_token",
+                                          "_sparse_coo_tensor_with_dims",
+                                          "_sparse_coo_tensor_with_dims_and_tensors",
+                                          "empty.memory_format",
+                                          "empty_quantized",
+                                          "empty_strided",
+                                          "from_file",
+                                          "tril_indices",
+                                          "triu_indices"};
+    if (key == c10::DispatchKey::NestedTensorPrivateUse1) factories = {"_to_copy"};
+    for (const char* factory : factories) {
+      if (!has_kernel_for(factory, key)) {
+        aten.impl(factory, torch::CppFunction::makeFromBoxedFunction<answer>());
       }
-      const std::string text = c10::toString(name);
-      aten.impl(text.c_str(), torch::CppFunction::makeFromBoxedFunction<answer>());
+    }
+  }
+
+  /// Registers `answer` for the tensors that are not dense: sparse, compressed, quantized and
+  /// nested ones. That is a fallback for all operators, and for those that PyTorch would else
+  /// compute for the device as if the tensor were strided, because it makes them of others; the
+  /// CPU's tensors of the layout have kernels for these.
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
+  static void register_layouts() {
+    using c10::BackendComponent;
+    using c10::DispatchKey;
+    struct Layout {
+      DispatchKey on_cpu;
+      DispatchKey here;
+      torch::Library* aten;
+    };
+    const auto fallback = [] { return torch::CppFunction::makeFromBoxedFunction<answer>(); };
+    std::vector<Layout> layouts;
+    for (const DispatchKey layout : {DispatchKey::Sparse, DispatchKey::SparseCsr,
+                                     DispatchKey::Quantized, DispatchKey::NestedTensor}) {
+      const DispatchKey here =
+          c10::toRuntimePerBackendFunctionalityKey(layout, BackendComponent::PrivateUse1Bit);
+      register_fallback(here, fallback());
+      layouts.push_back({c10::toRuntimePerBackendFunctionalityKey(layout, BackendComponent::CPUBit),
+                         here,
+                         register_for_good(torch::Library::IMPL, "aten", here, __FILE__, __LINE__,
+                                           [](torch::Library&) {})});
+    }
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      if (!name.name.starts_with("aten::")) continue;
+      const std::optional<c10::OperatorHandle> op = dispatcher.findOp(name);
+      if (!op.has_value() || !is_made_of_others(*op)) continue;
+      for (const Layout& layout : layouts) {
+        if (!op->hasKernelForDispatchKey(layout.on_cpu)) continue;
+        if (op->hasKernelForDispatchKey(layout.here) || layout.aten == nullptr) continue;
+        layout.aten->impl(c10::toString(name).c_str(), fallback());
+      }
     }
   }
 
@@ -139,6 +181,22 @@ class HostOperators {
     c10::KernelFunction kernel;
   };
   using Table = std::unordered_map<c10::OperatorName, Entry>;
+
+  static bool has_kernel_for(const char* op, c10::DispatchKey key) {
+    const std::string_view name = op;
+    const std::size_t dot = std::min(name.find('.'), name.size());
+    const auto found = c10::Dispatcher::singleton().findOp(
+        {"aten::" + std::string(name.substr(0, dot)),
+         std::string(name.substr(std::min(dot + 1, name.size())))});
+    return found.has_value() && found->hasKernelForDispatchKey(key);
+  }
+
+  static bool is_made_of_others(const c10::OperatorHandle& op) {
+    using c10::DispatchKey;
+    return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+           op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional) ||
+           op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
+  }
 
   /// PyTorch's checks of a sparse tensor's parts, for releases that reject devices other than their
   /// own; `torch.load` calls them.

@@ -44,6 +44,7 @@ _NAME: str = _build.DEVICE
 display_name: str = _build.DISPLAY_NAME
 _ops = getattr(torch.ops, f"_{_build.PACKAGE}")
 _failure: Optional[Exception] = None  # why the backend could not be loaded
+_registered = False  # whether `_register_late` has been called
 _initialized = False  # PyTorch's checkpoints read this name
 # Results of the library, kept to avoid further calls: PyTorch also asks in programs that do not use
 # the device, and their profiles would list each call.
@@ -136,6 +137,7 @@ def _lazy_init() -> None:
             importlib.import_module("._autograd", __package__).install()
             importlib.import_module("._dlpack", __package__).install()
             importlib.import_module("._sharing", __package__).install()
+            _register_late()
             _initialized = True
 
 
@@ -270,12 +272,32 @@ def _traced() -> bool:
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """The dtypes that autocast may use on the device. Never raises."""
+    _register_late()
+    return _amp_dtypes()
+
+
+def _amp_dtypes() -> list[torch.dtype]:
+    """The same as `get_amp_supported_dtype`, for callers that do not start autocast."""
     return [getattr(torch, name) for name in _build.AMP_DTYPES]
+
+
+def _register_late() -> None:
+    """Has the library register with PyTorch what only tensors of the device need.
+
+    Making a tensor of the device does so too. But one may be given, as by `from_dlpack`, and
+    autocast casts fake tensors as well, in processes that never have a real one: `torch.autocast`
+    asks for its dtypes whenever it is made.
+    """
+    global _registered
+    if _registered or _failure is not None or torch.compiler.is_dynamo_compiling():
+        return
+    _unrecorded(lambda library: library.register_late())
+    _registered = True
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether autocast may use bfloat16 on the device, emulated or not. Never raises."""
-    return torch.bfloat16 in get_amp_supported_dtype()
+    return torch.bfloat16 in _amp_dtypes()
 
 
 class FallbackRow(NamedTuple):

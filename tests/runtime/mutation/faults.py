@@ -2,7 +2,15 @@
 """Faults that a backend may have, and the device tests that notice each."""
 
 from faults_of_devices import MEMORY, STATE, SYNCHRONIZATION, VALUES
-from faults_of_programs import CPU_PROGRAMS, DRIVER, LIKENESS, MODULES, PLACE, PROCESSES
+from faults_of_programs import (
+    CPU_PROGRAMS,
+    DRIVER,
+    LIKENESS,
+    MODULES,
+    PLACE,
+    PROCESSES,
+    REGISTRATION,
+)
 
 FAULTS = [
     *SYNCHRONIZATION,
@@ -10,6 +18,7 @@ FAULTS = [
     *MEMORY,
     *VALUES,
     *PROCESSES,
+    *REGISTRATION,
     *DRIVER,
     *MODULES,
     *CPU_PROGRAMS,

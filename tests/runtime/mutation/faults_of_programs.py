@@ -36,6 +36,41 @@ PROCESSES = [
     ),
 ]
 
+# What is registered late.
+
+LATE = "test_late_registration.py::"
+
+REGISTRATION = [
+    Fault(
+        "what only tensors of the device need is registered never",
+        "include/backendkit/device/late_registration.h",
+        "first_->make_();",
+        "static_cast<void>(first_->make_);",
+        (LATE + "test_as_the_first_use[nested, of a list]",),
+    ),
+    Fault(
+        "what only tensors of the device need is registered as the library is opened",
+        "include/backendkit/device/late_registration.h",
+        "last_ = this;",
+        "make(), last_ = this;",
+        (LATE + "test_what_is_registered_when",),
+    ),
+    Fault(
+        "a nested tensor of the CPU cannot go to the device before anything else",
+        "include/backendkit/fallback/host_operators.h",
+        'factories = {"_to_copy"};',
+        "factories = {};",
+        (LATE + "test_what_is_registered_when",),
+    ),
+    Fault(
+        "autocast refuses fake tensors where there is no real one",
+        "torch_foo/_device.py",
+        "lambda library: library.register_late()",
+        "lambda library: None",
+        (LATE + "test_as_the_first_use[autocast of fake tensors]",),
+    ),
+]
+
 # What a Runtime throws and returns.
 
 CHECKS = "../runtime/faults/check_driver.py::"

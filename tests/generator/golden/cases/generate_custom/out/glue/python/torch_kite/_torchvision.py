@@ -45,7 +45,7 @@ def add_autocast(module: types.ModuleType) -> None:
     key = "AutocastPrivateUse1"
     for name in _OPERATORS:
         operator = getattr(torch.ops.torchvision, name, None)
-        if operator is None or not _device.get_amp_supported_dtype():
+        if operator is None or not _device._amp_dtypes():
             continue
         if not torch._C._dispatch_has_kernel_for_dispatch_key(f"torchvision::{name}", key):
             _library.impl(name, _in_float32(operator), key)

@@ -48,5 +48,5 @@ def capabilities() -> Capabilities:
         functions=dict(zip(names, functions)),
         fallback=_build.FALLBACK,
         kernel_dtypes=None if dtypes is None else [getattr(torch, name) for name in dtypes],
-        amp_dtypes=_device.get_amp_supported_dtype(),
+        amp_dtypes=_device._amp_dtypes(),
     )

@@ -106,7 +106,7 @@ def allow_half(module: types.ModuleType) -> None:
 
     The list of devices is a constant of this function, so it can only be changed there.
     """
-    if torch.float16 not in _device.get_amp_supported_dtype():
+    if torch.float16 not in _device._amp_dtypes():
         return
     function = inspect.unwrap(vars(module)["Accelerator"].__init__)
     known = function.__code__.co_consts
@@ -150,7 +150,7 @@ def add_bfloat16(module: types.ModuleType) -> None:
     @functools.wraps(known)
     def is_torch_bf16_gpu_available() -> bool:
         if _is_taken():
-            return torch.bfloat16 in _device.get_amp_supported_dtype()
+            return torch.bfloat16 in _device._amp_dtypes()
         return known()
 
     vars(module)["is_torch_bf16_gpu_available"] = is_torch_bf16_gpu_available
