@@ -69,7 +69,8 @@ TEST_CASE("entries of the operator list", "[native_functions]") {
   CHECK(!relu.core);
 }
 
-TEST_CASE("the entries of some roots keep their texts and the numbers of lines", "[native_functions]") {
+TEST_CASE("the entries of some roots keep their texts and the numbers of lines",
+          "[native_functions]") {
   const std::string text =
       "# head\n- func: add_.out(Tensor self)\n  tags: core\n\n- func: sub(x)\n  y: z\n"
       "- {func: odd}\n- func: __iand__(x)\n  a: b";
