@@ -11,7 +11,7 @@
 namespace backendgen {
 
 /// A few values by name, in the order in which they came: for so few, and for so many of these,
-/// quicker than a tree. Names are literals: the text behind one must outlive this.
+/// quicker than a tree. Names are literals: the text of one must outlive this.
 template <class Value>
 class ByName {
  public:

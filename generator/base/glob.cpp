@@ -13,7 +13,7 @@ bool matches(std::string_view pattern, std::string_view text) {
   // When a letter does not fit, the last `*` takes one letter more; earlier ones need not change.
   std::size_t at = 0;
   std::size_t star = std::string_view::npos;
-  std::size_t taken = 0;  // where the text goes on behind what the last `*` took
+  std::size_t taken = 0;  // where the text goes on after what the last `*` took
   for (std::size_t i = 0; i < text.size();) {
     if (at < pattern.size() && pattern[at] == '*') {
       star = at++;

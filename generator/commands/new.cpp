@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What each file is for, as the screen says it; a file without a word stands there alone.
+/// What each file is for, as the screen says it; a file that is not in this list has no such words.
 std::string purpose(const std::string& path, const Description& description) {
   const std::map<std::string, std::string> purposes = {
       {"backend.toml", "the description; start here"},

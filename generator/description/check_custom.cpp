@@ -71,7 +71,7 @@ constexpr std::array<std::string_view, 15> kTaken = {
     "torch", "importlib", "Any", "Callable", "Optional", "Sequence", "Union",  "int",
     "float", "bool",      "str", "complex",  "list",     "tuple",    "getattr"};
 
-/// Names that PyTorch's objects behind `torch.ops.foo` and `torch.ops.foo.add` have themselves.
+/// Names that PyTorch's objects `torch.ops.foo` and `torch.ops.foo.add` have themselves.
 constexpr std::array<std::string_view, 2> kOfNamespace = {"name", "_dir"};
 constexpr std::array<std::string_view, 10> kOfOperator = {"default",
                                                           "op",

@@ -43,7 +43,7 @@ struct CustomOperator {
   std::optional<Schema> schema;  // the same without the namespace; always there after reading
   Text kernel;                   // the C++ function for the device
   Text cpu;                      // for the CPU; may be empty, as all below
-  Text meta;                     // for shapes and dtypes alone, in C++
+  Text meta;                     // only for shapes and dtypes, in C++
   Text fake;                     // the same in Python: "torch_foo.extras:fake"
   Text setup_context;            // what keeps values for `backward`, in Python
   Text backward;                 // the gradients, in Python

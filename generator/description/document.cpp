@@ -165,7 +165,7 @@ class Parser {
       return false;
     }
     --i;
-    // After brackets that were never closed the parser stops in the statement behind them.
+    // After brackets that were never closed the parser stops in the statement after them.
     if (i > 0 && statements_[i - 1].bracket != Statement::npos && !dropped(statements_[i - 1])) --i;
     if (reason.find("redefine") != reason.npos || reason.find("cannot insert") != reason.npos) {
       repeated_.push_back(i);

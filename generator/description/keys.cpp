@@ -117,7 +117,7 @@ constexpr Key kKeys[] = {
      &kKernels,
      "",
      "none",
-     "a table, operator = C++ function. The operator is named as PyTorch names it, overload behind "
+     "a table, operator = C++ function. The operator is named as PyTorch names it, overload after "
      "a dot; the function by its qualified name. The generated `kernels.h` declares it: a wrong "
      "signature is a compile error, a missing definition a link error",
      ""},

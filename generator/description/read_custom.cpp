@@ -132,7 +132,7 @@ class CustomReader {
       problems_
           .error("an operator that writes to its arguments cannot have a `backward`",
                  backward->span)
-          .notes.push_back("PyTorch takes formulas for functional operators alone");
+          .notes.push_back("PyTorch takes formulas only for functional operators");
     }
     result_.custom.push_back(custom);
   }
@@ -160,7 +160,7 @@ class CustomReader {
     const std::size_t open = text.find('(');
     const std::string space = colons < open ? text.substr(0, colons) : "";
     Span place = custom.text.span;
-    ++place.column;  // behind the quote
+    ++place.column;  // after the quote
     if (space.empty() || space != device()) {
       if (device().empty()) return false;  // reported
       place.length = std::max<std::size_t>(space.size(), 1);

@@ -107,7 +107,7 @@ std::optional<Complaint> judge_python_identifier(std::string_view name) {
 constexpr std::array<std::string_view, 2> kStandard = {"std", "posix"};
 constexpr std::array<std::string_view, 4> kOfTorch = {"at", "c10", "caffe2", "torch"};
 
-/// Targets that CMake makes itself, and libraries that a name behind LIBRARIES may mean: a device
+/// Targets that CMake makes itself, and libraries that a name after LIBRARIES may mean: a device
 /// is a target too.
 constexpr std::array<std::string_view, 10> kTargets = {
     "all",     "clean",      "depend",        "edit_cache", "help",

@@ -14,7 +14,7 @@
 namespace backendgen {
 namespace {
 
-/// Whether `dtyped` is `schema` with a dtype behind its arguments, which it must be given.
+/// Whether `dtyped` is `schema` with a dtype after its arguments, which it must be given.
 bool takes_dtype_as_well(const Schema& schema, const Schema& dtyped) {
   const auto few = schema.arguments();
   const auto more = dtyped.arguments();
@@ -71,7 +71,7 @@ Result<void> judge(const Schema& schema, CastPolicy policy, const Catalog& catal
   }
   const std::size_t count = tensor_count(schema);
   if (count == 0) return Failure{"it takes no tensor"};
-  if (policy == CastPolicy::kPromote && count == 1) return Failure{"it takes one tensor alone"};
+  if (policy == CastPolicy::kPromote && count == 1) return Failure{"it takes only one tensor"};
   if (policy != CastPolicy::kFp32SetOptDtype) return {};
   if (!arguments.front().type.is(Atom::kTensor)) return Failure{"its first argument is no tensor"};
   if (!has_optional_dtype(schema) && overload_with_dtype(schema, catalog).empty()) {

@@ -177,7 +177,7 @@ std::vector<std::optional<Signature>> check_operators(const Description& descrip
   const auto named = named_operators(description);
   std::vector<std::optional<Signature>> signatures;
   // Functions may be overloaded and may serve several operators, but C++ tells overloads apart by
-  // their parameters alone.
+  // only their parameters.
   std::unordered_map<std::string_view, std::vector<std::size_t>> uses;  // by "foo::add"
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     signatures.push_back(check_kernel(kernels[i], catalog, named, torch, problems));

@@ -78,7 +78,7 @@ std::string registration(const ServedOperator& served, const KernelModel& model)
                      model.function);
 }
 
-/// Whether an element of the result depends on one element of each input alone. A TensorIterator
+/// Whether an element of the result depends on only one element of each input. A TensorIterator
 /// mostly says so; `glu`, `index` and losses with a reduction are the others.
 bool is_elementwise(const Operator& out, const std::vector<const Operator*>& group) {
   if (!out.tensor_iterator) return false;

@@ -53,7 +53,7 @@ struct KernelModel {
   bool structured() const { return !meta_class.empty(); }
 };
 
-/// What is known of a C++ function by its name and signature alone: how to declare it.
+/// What is known of a C++ function from only its name and signature: how to declare it.
 KernelModel model_function(const std::string& function, const Signature& signature);
 
 /// The models of a description's kernels, in its order. `signatures` are what `check_operators`

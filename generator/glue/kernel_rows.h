@@ -16,7 +16,7 @@ using Kernels = std::vector<const KernelModel*>;
 Kernels all_of(const std::vector<KernelModel>& models);
 
 /// Declares each C++ function once, sorted by namespace, below a comment with the schemas of the
-/// operators that it serves. An empty line stands between two and behind the last.
+/// operators that it serves. An empty line stands between two and after the last.
 std::string declarations(const Kernels& kernels);
 
 /// The same functions, a line each, without comments and names of parameters.

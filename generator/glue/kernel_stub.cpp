@@ -63,7 +63,7 @@ std::optional<std::string> kernel_stubs(const std::string& operators,
                                         const TorchInstall& torch, Diagnostics& problems) {
   const std::size_t errors = problems.error_count();
   const std::string scope = description == nullptr ? "foo::" : description->name.value + "::";
-  Description wanted;  // of these kernels alone
+  Description wanted;  // with only these kernels
   std::vector<Kernel> taken;
   if (description != nullptr) taken = description->kernels;
   for (const std::string& name : split_list(operators)) {

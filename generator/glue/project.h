@@ -26,7 +26,7 @@ struct GlueModel {
   std::vector<AutocastOperator> autocast;
 };
 
-/// Every name that templates may use, from a description alone.
+/// Every name that templates may use, from only a description.
 Values description_values(const Description& description);
 
 /// The same and what depends on PyTorch: its release, the kernels with their C++ signatures, and

@@ -87,7 +87,7 @@ std::string meaning(OperatorState state) {
     case OperatorState::kError:
       return "raises an error until it has a kernel: the description has no fallback";
     case OperatorState::kCannot:
-      return "PyTorch has it for other devices alone";
+      return "PyTorch has it only for other devices";
   }
   return {};
 }
@@ -131,8 +131,8 @@ Values row(const OperatorStatus& status) {
           {}};
 }
 
-/// What to write first: the operators behind PyTorch's core set that have no kernel yet. The kernel
-/// of a structured operator is that of its out= variant.
+/// What to write first: the operators of PyTorch's core set that have no kernel yet. The kernel of a
+/// structured operator is that of its out= variant.
 void add_next(const OperatorReport& report, Values& values) {
   std::unordered_map<std::string, OperatorState> states;
   for (const OperatorStatus& status : report.operators) {

@@ -19,7 +19,7 @@ enum class OperatorState {
   kBuiltIn,   // BackendKit implements it
   kFallback,  // the CPU computes it
   kError,     // the CPU could, but the description has `fallback = "error"`
-  kCannot,    // PyTorch has kernels for other devices alone
+  kCannot,    // PyTorch has kernels only for other devices
 };
 inline constexpr std::size_t kOperatorStates = 6;
 

@@ -44,8 +44,8 @@ bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
 
 using Group = std::vector<std::size_t>;  // indices of operators, in file order
 
-/// Whether torchgen heeds the `autogen` lines of a group. It leaves operators alone that are made
-/// of others altogether, unless (since 2.6) they are core ones.
+/// Whether torchgen heeds the `autogen` lines of a group. It ignores them for operators that are
+/// made of others altogether, unless (since 2.6) they are core ones.
 bool derives(const Group& group, const Listed& listed, const TorchVersion& release) {
   const auto any = [&](auto wanted) { return std::any_of(group.begin(), group.end(), wanted); };
   const bool named = any([&](std::size_t i) { return !listed.functions[i]->autogen.empty(); });

@@ -34,7 +34,7 @@ struct Signature {
   std::string arguments() const;    // "self, out"
 
   /// "void add(const at::Tensor& self)"; one parameter a line where that and `more` characters
-  /// behind it have no room in 100 columns.
+  /// after it have no room in 100 columns.
   std::string head(const std::string& function, std::size_t more) const;
 };
 

@@ -50,7 +50,7 @@ bool is_word(char letter) {
 }
 
 /// Walks over a schema once, from left to right. Each `read_…` begins at the cursor and leaves it
-/// behind what it read; false once there is an error.
+/// after what it read; false once there is an error.
 class Parser {
  public:
   Parser(std::string_view text, Span place, Diagnostics& problems)
@@ -212,10 +212,10 @@ class Parser {
           return refuse("expected the name of an argument");
         }
         if (take("=") && !read_value(argument.value)) return false;
-        if (next_is(" =")) return refuse("expected `=` and a default right behind the name");
+        if (next_is(" =")) return refuse("expected `=` and a default right after the name");
       }
       more = take(", ");
-      if (!more && take(",")) return refuse("expected a space behind the comma");
+      if (!more && take(",")) return refuse("expected a space after the comma");
     }
     if (!star) positional = arguments.size();
     return true;
@@ -235,7 +235,7 @@ class Parser {
       }
     } while (several && take(", "));
     if (several && returns.size() == 1)
-      return refuse("expected `, ` and another return; one alone stands without `()`");
+      return refuse("expected `, ` and another return; a single one stands without `()`");
     return !several || expect(")");
   }
 

@@ -34,7 +34,7 @@ enum class Atom {
   kOther,
 };
 
-/// What stands behind an atom: `?`, `[]` or `[2]`.
+/// What follows an atom: `?`, `[]` or `[2]`.
 struct Suffix {
   enum Kind { kOptional, kList } kind = kOptional;
   std::string size;  // of a list: its digits, or nothing

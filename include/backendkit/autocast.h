@@ -151,7 +151,7 @@ inline void register_autocast(torch::Library& library) {
   }
 }
 
-/// Has autocast leave all other operators alone. Fake tensors have the key too, in a process that
+/// Makes autocast pass all other operators on. Fake tensors have the key too, in a process that
 /// never has a tensor of the device; the Python module has this registered before autocast begins.
 inline void register_no_autocast() {
   register_fallback(c10::DispatchKey::AutocastPrivateUse1, torch::CppFunction::makeFallthrough());

@@ -210,7 +210,7 @@ class _Build(build_py):
 
 
 class _Sdist(sdist):
-    """`sdist`: the sources alone, and on stderr what may be one and was left out."""
+    """`sdist`: only the sources, and on stderr what may be one and was left out."""
 
     def make_distribution(self) -> None:
         # Not the metadata that setuptools keeps there.

@@ -64,7 +64,7 @@ TEST_CASE("operators that a policy would break or do nothing for are refused", "
         "`exp_` cannot be in `fp32`: it writes to `self`, and autocast would give it a copy");
   CHECK(complaint(kLowerPrecisionFp, "eye") ==
         "`eye` cannot be in `lower_precision_fp`: it takes no tensor");
-  CHECK(complaint(kPromote, "relu") == "`relu` cannot be in `promote`: it takes one tensor alone");
+  CHECK(complaint(kPromote, "relu") == "`relu` cannot be in `promote`: it takes only one tensor");
   CHECK(complaint(kPromote, "stack").empty());
   CHECK(complaint(kFp32SetOptDtype, "sum").empty());
   CHECK(complaint(kFp32SetOptDtype, "norm.Scalar").empty());

@@ -115,10 +115,10 @@ TEST_CASE("errors point into the schema", "[schema]") {
   CHECK(complaint("add(Tensor 2) -> Tensor") == "12: expected the name of an argument");
   CHECK(complaint("add(Tensor self, ) -> Tensor") == "17: expected a type");
   CHECK(complaint("add(Tensor self,Tensor x) -> Tensor") ==
-        "16: expected a space behind the comma");
+        "16: expected a space after the comma");
   CHECK(complaint("add(Tensor self)") == "15: expected `) -> `");
   CHECK(complaint("add(Tensor self, int n = 1) -> Tensor") ==
-        "22: expected `=` and a default right behind the name");
+        "22: expected `=` and a default right after the name");
   CHECK(complaint("add(*) -> Tensor") == "5: expected `, ` and a keyword-only argument");
   CHECK(complaint("add(Tensor(A!) x) -> Tensor") == "11: expected an alias: a letter");
   CHECK(complaint("add(Tensor(a! x) -> Tensor") == "13: expected `)`");
@@ -127,7 +127,7 @@ TEST_CASE("errors point into the schema", "[schema]") {
   CHECK(complaint("add(str x='y) -> Tensor") == "10: this quote has no end");
   CHECK(complaint("add(int x) -> ") == "14: expected a type");
   CHECK(complaint("add(int x) -> (Tensor)") ==
-        "21: expected `, ` and another return; one alone stands without `()`");
+        "21: expected `, ` and another return; a single one stands without `()`");
   CHECK(complaint("add(int x) -> Tensor ") == "21: expected the name of a return");
   CHECK(complaint("add(int x) -> Tensor, int") == "20: expected the end of the schema");
   CHECK(complaint("") == "0: expected `(`");
