@@ -131,8 +131,8 @@ Values row(const OperatorStatus& status) {
           {}};
 }
 
-/// What to write first: the operators of PyTorch's core set that have no kernel yet. The kernel of a
-/// structured operator is that of its out= variant.
+/// What to write first: the operators of PyTorch's core set that have no kernel yet. The kernel of
+/// a structured operator is that of its out= variant.
 void add_next(const OperatorReport& report, Values& values) {
   std::unordered_map<std::string, OperatorState> states;
   for (const OperatorStatus& status : report.operators) {
