@@ -128,7 +128,7 @@ def test_releases_are_the_issues_and_the_newest_is_the_generators() -> None:
     assert results.RELEASES == sorted(results.RELEASES, key=results.release_key)
     minors = [results.minor(version) for version in results.RELEASES]
     assert minors == [f"2.{number}" for number in range(5, 16)]
-    text = (ROOT / "generator" / "torch_install.cpp").read_text(encoding="utf-8")
+    text = (ROOT / "generator" / "torch" / "install.cpp").read_text(encoding="utf-8")
     (newest,) = re.findall(r"kNewestTested\{(\d+), (\d+), 0\}", text)
     assert ".".join(newest) == minors[-1]
 
