@@ -23,7 +23,7 @@ function(_backendkit_cpp_package target version directory component)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${modules}/_torch_files.cmake)
   install(
     FILES ${folder}/${package}Config.cmake ${folder}/${package}ConfigVersion.cmake
-          ${folder}/torch_files.cmake
+          ${folder}/torch_files.cmake ${modules}/find_torch.py
     DESTINATION ${directory}/share/cmake/${package}
     COMPONENT ${component})
 endfunction()

@@ -29,13 +29,9 @@ function(_backendkit_torch_libraries folder variable)
       PARENT_SCOPE)
 endfunction()
 
-# The folder `torch` that a Python would import; empty when there is none. An empty entry of
-# sys.path is the working folder, where another folder may be called torch.
+# The folder `torch` that a Python would import; empty when there is none.
 function(_backendkit_torch_folder python variable)
-  string(CONCAT script "import sys\n" "sys.path[:] = [p for p in sys.path if p]\n"
-                "import importlib.util, os\n" "spec = importlib.util.find_spec('torch')\n"
-                "if spec is not None and spec.origin:\n"
-                "    print('torch is in ' + os.path.dirname(spec.origin))\n")
+  file(READ ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/find_torch.py script)
   execute_process(COMMAND ${python} -c "${script}" OUTPUT_VARIABLE answer ERROR_QUIET)
   set(${variable} "" PARENT_SCOPE)
   if(answer MATCHES "torch is in ([^\n\r]+)")

@@ -6,23 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "base/templates.h"
+
 namespace backendgen {
 
 namespace {
 
 // The newest row of docs/compatibility.md.
 constexpr TorchVersion kNewestTested{2, 15, 0};
-
-/// Prints where `import torch` would find PyTorch. The working folder is no place to look: `-c`
-/// puts it first, and a folder that happens to be called torch would win there.
-constexpr const char* kAskPython = R"(import sys
-sys.path[:] = [entry for entry in sys.path if entry]
-import importlib.util, os
-spec = importlib.util.find_spec("torch")
-if spec is not None and spec.origin is not None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(b"torch is in " + os.fsencode(os.path.dirname(spec.origin)) + b"\n")
-)";
 
 std::optional<std::string_view> line_after(std::string_view text, std::string_view start) {
   for (std::size_t at = 0; at < text.size();) {
@@ -140,7 +131,7 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
 
 std::optional<TorchInstall> find_torch(const std::string& python, const Disk& disk,
                                        Process& process, Diagnostics& problems) {
-  const Outcome outcome = process.run({{python, "-c", kAskPython}, {}, {}, {}});
+  const Outcome outcome = process.run({{python, "-c", std::string(find_template("find_torch.py").text)}, {}, {}, {}});
   if (outcome.status == -1) {
     problems.error(fmt::format("cannot run `{}`: {}", python, outcome.why));
     return std::nullopt;

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import setuptools
-from setuptools import Command, Distribution, setup
+from setuptools import Command, setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 from setuptools.errors import ExecError, SetupError
@@ -31,7 +31,7 @@ import backendkit
 from backendkit.sources import find_sources
 
 try:
-    from setuptools.command.bdist_wheel import bdist_wheel
+    from backendkit.platform_wheel import EPOCH, PlatformDistribution, PlatformWheel
 except ModuleNotFoundError:
     raise SystemExit(
         f"error: setuptools {setuptools.__version__} in {sys.executable} is too old to build a "
@@ -40,10 +40,6 @@ except ModuleNotFoundError:
     ) from None
 
 __all__ = ["setup_backend"]
-
-# A wheel's files carry this date unless SOURCE_DATE_EPOCH says another: 1980-01-01, the first day
-# that a zip file can name.
-_EPOCH = "315532800"
 
 
 def setup_backend(**keywords: Any) -> None:
@@ -55,7 +51,7 @@ def setup_backend(**keywords: Any) -> None:
     The environment: CMAKE_ARGS (further arguments for CMake), CMAKE_BUILD_TYPE (default Release;
     Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH.
     """
-    os.environ.setdefault("SOURCE_DATE_EPOCH", _EPOCH)
+    os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
     os.umask(0o022)  # a wheel holds the modes of its files
     project = _Project()
     # Not beside setup.py: there Python would take it for an installed package, and so its entry
@@ -71,11 +67,11 @@ def setup_backend(**keywords: Any) -> None:
         "entry_points": project.facts["entry_points"],
         "packages": [project.package],
         "ext_modules": [],
-        "distclass": _PlatformDistribution,
+        "distclass": PlatformDistribution,
         "zip_safe": False,
         "options": {"egg_info": {"egg_base": str(base)}},
         "cmdclass": {
-            "bdist_wheel": _Wheel,
+            "bdist_wheel": PlatformWheel,
             "build_py": _Build,
             "develop": _Develop,
             "editable_wheel": _EditableWheel,
@@ -230,20 +226,6 @@ class _Sdist(sdist):
                 file=sys.stderr,
             )
         super().make_distribution()
-
-
-class _PlatformDistribution(Distribution):
-    """Holds a library for one platform, which setuptools did not compile."""
-
-    def has_ext_modules(self) -> bool:
-        return True
-
-
-class _Wheel(bdist_wheel):
-    """`bdist_wheel`: for one platform, and for every Python."""
-
-    def get_tag(self) -> tuple[str, str, str]:
-        return "py3", "none", super().get_tag()[2]
 
 
 class _Develop(Command):

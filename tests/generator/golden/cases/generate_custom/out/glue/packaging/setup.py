@@ -3,16 +3,21 @@
 """Packages the files that `cmake --install` wrote next to this one."""
 
 import os
+import sys
 
-from setuptools import Distribution, setup
-from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools import setup
 from setuptools.command.build_py import build_py
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from platform_wheel import EPOCH, PlatformDistribution, PlatformWheel  # noqa: E402
+
+sys.path.pop(0)
+
 PACKAGE = "torch_kite"
-OURS = ("setup.py", "pyproject.toml")
+OURS = ("platform_wheel.py", "pyproject.toml", "setup.py")
 
 # A wheel contains its files' dates and modes: fix them, so that equal input gives equal bytes.
-os.environ.setdefault("SOURCE_DATE_EPOCH", "315532800")
+os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
 os.umask(0o022)
 
 
@@ -21,20 +26,6 @@ class Build(build_py):
 
     def run(self):
         self.copy_tree(PACKAGE, os.path.join(self.build_lib, PACKAGE))
-
-
-class PlatformDistribution(Distribution):
-    """Contains a library for one platform, which setuptools did not compile."""
-
-    def has_ext_modules(self):
-        return True
-
-
-class Wheel(bdist_wheel):
-    """For one platform, and for every Python."""
-
-    def get_tag(self):
-        return "py3", "none", super().get_tag()[2]
 
 
 setup(
@@ -53,5 +44,5 @@ setup(
     ext_modules=[],
     distclass=PlatformDistribution,
     zip_safe=False,
-    cmdclass={"build_py": Build, "bdist_wheel": Wheel},
+    cmdclass={"build_py": Build, "bdist_wheel": PlatformWheel},
 )
