@@ -29,7 +29,7 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
     if (HasElapsedMs<Runtime> || cpu_ns != nullptr) {
       *event = std::make_shared<TimedEvent<Runtime>>(current);
     } else {
-      warn_of_no_times<Runtime>();
+      warn_without_timing<Runtime>();
     }
     if (cpu_ns != nullptr) *cpu_ns = c10::getTime();
   }

@@ -288,7 +288,7 @@ class _EditableWheel(Command):
         place = project.folder / "build" / "editable" / project.torch_minor
         project.build(place)
         source = project.folder / project.package
-        _leave_to(source, place / project.package)
+        _remove_copies(source, place / project.package)
 
         paths = project.folder / "build" / "editable" / "path"
         shutil.rmtree(paths, ignore_errors=True)
@@ -300,7 +300,7 @@ class _EditableWheel(Command):
         self.run_command("bdist_wheel")
 
 
-def _leave_to(source: Path, package: Path) -> None:
+def _remove_copies(source: Path, package: Path) -> None:
     """Takes from `package` the files that it has from `source`, and says where those are now."""
     for path in source.rglob("*"):
         copy = package / path.relative_to(source)

@@ -13,8 +13,8 @@
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
 
+#include <backendkit/device/allocated_memory.h>
 #include <backendkit/device/driver_error.h>
-#include <backendkit/device/given_memory.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {
@@ -54,7 +54,8 @@ class Driver {
   /// Throws if the memory overlaps memory that is already allocated, or is not aligned for any type
   /// of number.
   static void* allocate(std::size_t bytes, int device) {
-    return given("allocate", bytes, device, [&] { return Runtime::allocate(bytes, device); });
+    return checked_memory("allocate", bytes, device,
+                          [&] { return Runtime::allocate(bytes, device); });
   }
 
   static void deallocate(void* pointer, std::size_t bytes, int device) noexcept {
@@ -145,7 +146,8 @@ class Driver {
 
   /// Like `allocate`.
   static void* allocate_host(std::size_t bytes) requires HasPinnedMemory<Runtime> {
-    return given("allocate_host", bytes, kNone, [&] { return Runtime::allocate_host(bytes); });
+    return checked_memory("allocate_host", bytes, kNone,
+                          [&] { return Runtime::allocate_host(bytes); });
   }
 
   static void deallocate_host(void* pointer,
@@ -233,7 +235,8 @@ class Driver {
   }
 
   template <class Call>
-  static void* given(const char* function, std::size_t bytes, int device, const Call& allocate) {
+  static void* checked_memory(const char* function, std::size_t bytes, int device,
+                              const Call& allocate) {
     void* const pointer = call(function, device, [&]() -> void* {
       try {
         return allocate();
@@ -254,9 +257,10 @@ class Driver {
     return pointer;
   }
 
-  static GivenMemory& memory() {
-    static auto* const given = new GivenMemory;  // memory may be freed after static destructors
-    return *given;
+  static AllocatedMemory& memory() {
+    // Memory may be freed after static destructors.
+    static auto* const memory = new AllocatedMemory;
+    return *memory;
   }
 };
 

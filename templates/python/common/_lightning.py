@@ -113,7 +113,7 @@ def _strategy(base: Any) -> type:
     return Strategy
 
 
-def choose(module: types.ModuleType) -> None:
+def patch_connectors(module: types.ModuleType) -> None:
     """Makes Lightning's connectors handle the device like those on their own lists.
 
     `accelerator="foo"` needs no strategy, `"auto"` uses the device where it would use the CPU, and
@@ -136,7 +136,7 @@ def choose(module: types.ModuleType) -> None:
 
     @functools.wraps(set_devices)
     def _set_parallel_devices_and_init_accelerator(self: Any) -> None:
-        if getattr(self, "_took_by_default", None) == _NAME and not _would_do(self):
+        if getattr(self, "_took_by_default", None) == _NAME and not _meets_request(self):
             self._accelerator_flag = "cpu"
         set_devices(self)
 
@@ -185,7 +185,7 @@ def _has_process_group() -> bool:
     return _NAME in torch.distributed.Backend.default_device_backend_map
 
 
-def _would_do(connector: Any) -> bool:
+def _meets_request(connector: Any) -> bool:
     """Whether the device can do what a program that names no accelerator has asked for.
 
     If it asks for another device's strategy, or for more than one device, it stays on the CPU.

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def open_to_others(name: str) -> Iterator[None]:
+def without_import_lock(name: str) -> Iterator[None]:
     """In this context, other threads get the module `name` immediately, though it is incomplete.
 
     Otherwise one thread in `import torch` may wait for this package while another one in this

@@ -41,39 +41,39 @@ _FUNCTIONS: dict[str, str] = {
 _library: Optional[torch.library.Library] = None
 
 
-def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None:
+def install(results: dict[str, Union[torch.device, RuntimeError, None]]) -> None:
     """Makes uses of the device raise the cause, and torch.accelerator use what is there instead.
 
-    `answers` has what the functions of torch._C that return the accelerator returned or raised
+    `results` has what the functions of torch._C that return the accelerator returned or raised
     before the device's name was known.
     """
     global _library
     _library = torch.library.Library("_", "IMPL")
-    _library.fallback(_refuse, "PrivateUse1")
-    for name in _release.known_to_c(answers):
-        setattr(torch._C, name, _answering(answers[name]))
-    other = answers.get("_accelerator_getAccelerator", answers.get("_get_accelerator"))
+    _library.fallback(_raise_cause, "PrivateUse1")
+    for name in _release.known_to_c(results):
+        setattr(torch._C, name, _returning(results[name]))
+    other = results.get("_accelerator_getAccelerator", results.get("_get_accelerator"))
     if not isinstance(other, torch.device) or other.type == "cpu":
         other = None
     for name in _release.known_to_c(_FUNCTIONS):
         setattr(torch._C, name, _delegate(_FUNCTIONS[name], other))
-    _keep_pinning(other)
-    importlib.import_module("._defaults", __package__).keep_activities(torch.autograd)
+    _patch_pinning(other)
+    importlib.import_module("._defaults", __package__).patch_profiler_activities(torch.autograd)
     places = {"Generator": torch.device("cpu"), "Stream": other, "Event": other}
     for name, place in places.items():
-        setattr(torch, name, _stand_in(getattr(torch, name), place))
+        setattr(torch, name, _replacement_class(getattr(torch, name), place))
 
 
-def _refuse(operator: Any, *arguments: Any, **options: Any) -> None:
+def _raise_cause(operator: Any, *arguments: Any, **options: Any) -> None:
     """Stands for every operator on the device; mostly PyTorch calls `_lazy_init` before."""
     _device._lazy_init()
 
 
-def _answering(answer: Union[torch.device, RuntimeError, None]) -> Callable[[], Any]:
+def _returning(result: Union[torch.device, RuntimeError, None]) -> Callable[[], Any]:
     def accelerator() -> Optional[torch.device]:
-        if isinstance(answer, RuntimeError):
-            raise RuntimeError(*answer.args)
-        return answer
+        if isinstance(result, RuntimeError):
+            raise RuntimeError(*result.args)
+        return result
 
     return accelerator
 
@@ -104,7 +104,7 @@ def _delegate(function: str, other: Optional[torch.device]) -> Callable[..., Any
     return call
 
 
-def _keep_pinning(other: Optional[torch.device]) -> None:
+def _patch_pinning(other: Optional[torch.device]) -> None:
     """Makes CPU tensors pin their memory for `other`, or raise an error if there is none."""
     is_pinned, pin_memory = torch.Tensor.is_pinned, torch.Tensor.pin_memory
 
@@ -128,7 +128,7 @@ def _keep_pinning(other: Optional[torch.device]) -> None:
         setattr(torch.Tensor, name, method)
 
 
-def _stand_in(original: type, other: Optional[torch.device]) -> type:
+def _replacement_class(original: type, other: Optional[torch.device]) -> type:
     """A class to call in place of `original`; its objects and subclasses are those of `original`.
 
     If the device is named, it raises the cause; if no device is named, it uses `other` or the CPU.
@@ -137,7 +137,7 @@ def _stand_in(original: type, other: Optional[torch.device]) -> type:
 
     class Kind(type(original)):  # type: ignore[misc]
         def __call__(cls, *arguments: Any, **options: Any) -> Any:
-            if cls is not stand_in:
+            if cls is not replacement:
                 return super().__call__(*arguments, **options)
             place = options.get("device", arguments[0] if arguments else None)
             if str(place).split(":")[0] == _device._NAME:
@@ -152,11 +152,11 @@ def _stand_in(original: type, other: Optional[torch.device]) -> type:
             return original(*arguments, **options)
 
         def __instancecheck__(cls, instance: Any) -> bool:
-            return type.__instancecheck__(original if cls is stand_in else cls, instance)
+            return type.__instancecheck__(original if cls is replacement else cls, instance)
 
         def __subclasscheck__(cls, subclass: type) -> bool:
-            return type.__subclasscheck__(original if cls is stand_in else cls, subclass)
+            return type.__subclasscheck__(original if cls is replacement else cls, subclass)
 
     names = {"__module__": "torch", "__doc__": original.__doc__}
-    stand_in = Kind(original.__name__, (original,), names)
-    return stand_in
+    replacement = Kind(original.__name__, (original,), names)
+    return replacement
