@@ -23,7 +23,7 @@ if(setuptools STREQUAL "" OR setuptools VERSION_LESS 70.1)
   if(setuptools STREQUAL "")
     set(found "none")
   endif()
-  message(FATAL_ERROR "backendkit_wheel(): packages with setuptools 70.1 or newer, found ${found} in "
+  message(FATAL_ERROR "backendkit_wheel(): needs setuptools 70.1 or newer, found ${found} in "
                       "${PYTHON}.\nInstall it there:\n"
                       "  ${PYTHON} -m pip install \"setuptools>=70.1\"")
 endif()

@@ -18,7 +18,7 @@ function(_backendkit_check_platform function folder origin)
   _backendkit_compile_probe(machine "int backendkit_probe;" probe)
   _backendkit_elf_machine("${probe}" ours)
   if(theirs AND ours AND NOT theirs STREQUAL ours)
-    string(CONCAT text "the compiler builds for ${ours}, but the PyTorch of ${origin} is for "
+    string(CONCAT text "the compiler builds for ${ours}, but the PyTorch in ${origin} is for "
                   "${theirs}.\n  ${CMAKE_CXX_COMPILER}\n  ${library}\nBuild for ${theirs}, or name "
                   "the folder of a PyTorch for ${ours}: -DBACKENDKIT_TORCH=<path>/torch.")
     _backendkit_fail(${function} "${text}")
@@ -28,7 +28,7 @@ function(_backendkit_check_platform function folder origin)
   foreach(pair "libc++|libstdc++" "libstdc++|libc++" "musl|glibc" "glibc|musl")
     string(REGEX MATCH "^(.+)\\|(.+)$" pair "${pair}")
     if(CMAKE_MATCH_1 IN_LIST ours AND CMAKE_MATCH_2 IN_LIST theirs)
-      string(CONCAT text "the compiler uses ${CMAKE_MATCH_1}, but the PyTorch of ${origin} was built "
+      string(CONCAT text "the compiler uses ${CMAKE_MATCH_1}, but the PyTorch in ${origin} was built "
                     "with ${CMAKE_MATCH_2}.\n  ${CMAKE_CXX_COMPILER}\n  ${library}\n"
                     "Build with ${CMAKE_MATCH_2}.")
       _backendkit_fail(${function} "${text}")

@@ -27,8 +27,8 @@ function(_backendkit_find_torch function)
     get_filename_component(folder ${BACKENDKIT_TORCH} ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
     set(origin ${folder})
     if(NOT EXISTS ${folder}/version.py)
-      string(CONCAT text "BACKENDKIT_TORCH is the folder 'torch' of an unpacked wheel of PyTorch, but "
-                    "there is no version.py in\n  ${folder}")
+      string(CONCAT text "BACKENDKIT_TORCH must be the folder 'torch' of an unpacked wheel of PyTorch, "
+                    "but there is no version.py in\n  ${folder}")
       _backendkit_fail(${function} "${text}")
     endif()
   else()
@@ -66,7 +66,7 @@ function(_backendkit_warn_if_newer function newest)
   if(minor VERSION_GREATER newest)
     string(CONCAT text "PyTorch ${BACKENDKIT_TORCH_VERSION} is newer than ${newest}, the newest "
                   "release that this BackendKit was tested with.\nThe glue may not compile with it, "
-                  "or not do all that it should.")
+                  "or may not work completely.")
     message(WARNING "${function}(): ${text}")
   endif()
 endfunction()

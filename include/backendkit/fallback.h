@@ -73,10 +73,11 @@ class Fallbacks {
   [[noreturn]] static void refuse(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                   const char* remedy, const char* why) {
     const bool dense = key_on_cpu(keys) == c10::DispatchKey::CPU;
-    const std::string way = dense ? ": name one in [operators.kernels] of backend.toml, \"" +
-                                        local_name(op) + "\" = \"FUNCTION\", or "
-                                  : ", and kernels are for dense tensors: to let the CPU compute "
-                                    "it for sparse, quantized or nested ones, ";
+    const std::string way = dense ? ": add `\"" + local_name(op) +
+                                        "\" = \"FUNCTION\"` to [operators.kernels] in "
+                                        "backend.toml, or "
+                                  : ", and kernels support only dense tensors: to let the CPU "
+                                    "compute it for sparse, quantized and nested tensors, ";
     TORCH_CHECK_NOT_IMPLEMENTED(false, "`", c10::toString(op.operator_name()),
                                 "` has no kernel for device ",
                                 c10::DeviceTypeName(kDeviceType, true), why, way, remedy);
@@ -89,8 +90,9 @@ class Fallbacks {
       case FallbackMode::kQuiet:
         return;
       case FallbackMode::kError:
-        refuse(op, keys, "unset the variable",
-               ", and the environment has BACKENDKIT_FALLBACK=error, which forbids the CPU");
+        refuse(
+            op, keys, "unset BACKENDKIT_FALLBACK",
+            ", and BACKENDKIT_FALLBACK=error in the environment forbids the fallback to the CPU");
       case FallbackMode::kWarn:
         if (!count.warned.exchange(true)) {
           TORCH_WARN("`", c10::toString(op.operator_name()), "` has no kernel for device ",

@@ -100,7 +100,7 @@ class MemoryOperators {
   }
 
   static void record_history(std::int64_t device, std::int64_t most) {
-    TORCH_CHECK_VALUE(most >= 0, "a history has 0 events or more, not ", most);
+    TORCH_CHECK_VALUE(most >= 0, "max_entries must not be negative, got ", most);
     cache(device).record_history(static_cast<std::size_t>(most));
   }
 

@@ -63,7 +63,9 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
 
  private:
   static void no_ranges() {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "PyTorch marks no ranges for ", DisplayName::get());
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, DisplayName::get(),
+        " has no profiler ranges: PyTorch supports them only for CUDA and ITT");
   }
 };
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the setup.py of a backend's project does: CMake builds, setuptools packages.
 
-Everything made lies below build/, so that a second build compiles only what changed:
+All output goes below build/, so that a second build compiles only what changed:
 
     build/torch-2.13/      CMake's folder for that release of PyTorch
-    build/stage/           what `cmake --install` laid out for a wheel
+    build/stage/           what `cmake --install` installed for a wheel
     build/editable/2.13/   the same for `pip install -e .`, without the vendor's Python files
 """
 
@@ -35,7 +35,7 @@ try:
 except ModuleNotFoundError:
     raise SystemExit(
         f"error: setuptools {setuptools.__version__} in {sys.executable} is too old to build a "
-        "backend's wheel, which takes 70.1 or newer\n"
+        "backend's wheel, which needs 70.1 or newer\n"
         'help: `python -m pip install "setuptools>=70.1"`'
     ) from None
 
@@ -187,7 +187,7 @@ def _run(program: str, *arguments: str, note: str = "") -> None:
     status = subprocess.run([program, *arguments], check=False).returncode
     if status != 0:
         step = {"-S": "configure", "--build": "build"}.get(arguments[0], "install")
-        raise ExecError(f"CMake could not {step} the backend; its messages stand above{note}")
+        raise ExecError(f"CMake could not {step} the backend: see its messages above{note}")
 
 
 class _Build(build_py):
@@ -221,12 +221,13 @@ class _Sdist(sdist):
         left_out = sorted(set(sources.doubtful) - set(self.filelist.files))
         for path in left_out:
             print(
-                f"note: the sdist leaves out {path}, which a build may have made", file=sys.stderr
+                f"note: the sdist leaves out {path}, which looks like the output of a build",
+                file=sys.stderr,
             )
         if left_out:
             print(
-                "help: a source that only looks so: `git add --force` it, or name it in "
-                f"MANIFEST.in: `include {left_out[0]}`",
+                "help: if it is a source file, `git add --force` it, or add "
+                f"`include {left_out[0]}` to MANIFEST.in",
                 file=sys.stderr,
             )
         super().make_distribution()
@@ -301,11 +302,11 @@ class _EditableWheel(Command):
 
 
 def _remove_copies(source: Path, package: Path) -> None:
-    """Takes from `package` the files that it has from `source`, and says where those are now."""
+    """Deletes the copies of files of `source` from `package`, which names their folder instead."""
     for path in source.rglob("*"):
         copy = package / path.relative_to(source)
         if path.is_file() and copy.is_file():
             copy.unlink()
-    says = "Where the Python files are that are edited, not built."
+    says = "The folder of the Python files that this editable install uses directly."
     text = f'"""{says}"""\n\nSOURCE = {str(source)!r}\n'
     (package / "_editable.py").write_text(text, encoding="utf-8")

@@ -131,7 +131,7 @@ def _tracked() -> tuple[list[str] | None, str]:
     listed = _git("ls-files", "-z", "--cached", "--recurse-submodules")
     if listed.returncode != 0:
         said = listed.stderr.decode(errors="replace").strip().splitlines() or ["git fails"]
-        return None, f"git cannot say what it tracks: {said[0]}" if _in_repository() else ""
+        return None, f"git cannot list the tracked files: {said[0]}" if _in_repository() else ""
     names = _names(listed.stdout)
     if "backend.toml" not in names:
         return None, ""

@@ -40,8 +40,8 @@ class Driver {
     const int device = call("current_device", kNone, [] { return Runtime::current_device(); });
     if (device < 0 || device >= count) [[unlikely]] {
       returned("current_device", kNone,
-               std::to_string(device) + ", and not the index of one of " + std::to_string(count) +
-                   " devices");
+               std::to_string(device) + ", which is not the index of one of " +
+                   std::to_string(count) + " devices");
     }
     return device;
   }
@@ -60,7 +60,7 @@ class Driver {
 
   static void deallocate(void* pointer, std::size_t bytes, int device) noexcept {
     memory().remove(device, pointer);
-    call_only("deallocate", device, "the device's memory is lost",
+    call_only("deallocate", device, "the device memory is leaked",
               [&] { Runtime::deallocate(pointer, bytes, device); });
   }
 
@@ -78,7 +78,7 @@ class Driver {
     StreamHandle const stream =
         call("create_stream", device, [&] { return Runtime::create_stream(device, priority); });
     if (stream == nullptr) {
-      returned("create_stream", device, "null, which stands for the default stream,");
+      returned("create_stream", device, "null, which means the default stream,");
     }
     return stream;
   }
@@ -101,7 +101,7 @@ class Driver {
   }
 
   static void destroy_event(EventHandle event, int device) noexcept requires HasEvents<Runtime> {
-    call_only("destroy_event", device, "the event is lost",
+    call_only("destroy_event", device, "the event is leaked",
               [&] { Runtime::destroy_event(event, device); });
   }
 
@@ -153,7 +153,7 @@ class Driver {
   static void deallocate_host(void* pointer,
                               std::size_t bytes) noexcept requires HasPinnedMemory<Runtime> {
     memory().remove(kNone, pointer);
-    call_only("deallocate_host", kNone, "pinned memory is lost",
+    call_only("deallocate_host", kNone, "pinned memory is leaked",
               [&] { Runtime::deallocate_host(pointer, bytes); });
   }
 
@@ -249,10 +249,10 @@ class Driver {
     if (pointer == nullptr) return nullptr;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (address % alignof(std::max_align_t) != 0) {
-      returned(function, device, "memory that is not aligned for any number");
+      returned(function, device, "memory that is not aligned for every type of number");
     }
     if (!memory().add(device, pointer, bytes)) {
-      returned(function, device, "memory of which it had given a part before");
+      returned(function, device, "memory that overlaps memory that is already allocated");
     }
     return pointer;
   }

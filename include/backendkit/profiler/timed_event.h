@@ -18,7 +18,7 @@ constexpr const char* missing_timing_function() {
 
 template <class Runtime>
 void warn_without_timing() {
-  TORCH_WARN_ONCE("torch.profiler shows no times of ", DisplayName::get(),
+  TORCH_WARN_ONCE("torch.profiler shows no times for ", DisplayName::get(),
                   ": its Runtime does not implement `", missing_timing_function<Runtime>(), "`");
 }
 
@@ -34,7 +34,7 @@ class TimedEvent {
       stream_ = Streams<Runtime>::current(device);
       handle_ = recorded_event<Runtime>(device, stream_, true);
     } else {
-      missing("times for a profiler", missing_timing_function<Runtime>());
+      missing("timing for profilers", missing_timing_function<Runtime>());
     }
   }
 

@@ -168,7 +168,9 @@ def _index(device: _Device) -> int:
         device = _as_index(device)
     count = device_count()
     if not 0 <= device < count:
-        raise ValueError(f"there is no device `{_NAME}:{device}`, the last one is {count - 1}")
+        raise ValueError(
+            f"there is no device `{_NAME}:{device}`: the last one is `{_NAME}:{count - 1}`"
+        )
     return device
 
 

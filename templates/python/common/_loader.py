@@ -73,7 +73,7 @@ def _choose_library() -> str:
         if not _handshake_is_off():
             listed = " and ".join(releases)
             raise BackendError(
-                f"{_TITLE} was built for PyTorch {listed}, this is {version}\n"
+                f"{_TITLE} was built for PyTorch {listed}, but this is PyTorch {version}\n"
                 f'help: `pip install "torch=={releases[-1]}.*"`, or '
                 f"`pip install --upgrade {_build.PACKAGE}` for a build for PyTorch {minor}"
             )
@@ -108,7 +108,7 @@ def _check_not_truncated(path: str) -> None:
         end = max(end, sections + size * count)
     if head[:4] != b"\x7fELF" or os.path.getsize(path) < end:
         raise BackendError(
-            f"{_TITLE} is damaged: {path} is not a whole library\n{_reinstall_help()}"
+            f"{_TITLE} is damaged: {path} is not a complete library\n{_reinstall_help()}"
         )
 
 
@@ -120,15 +120,15 @@ def _check_name_is_free() -> None:
     if taken == "privateuseone" or (taken == _build.DEVICE and owner in ("", _device.__name__)):
         return
     raise _place_taken(
-        "PyTorch has room for one such backend in a process, and "
-        f"device `{taken}`{f' ({owner})' if owner else ''} has taken it"
+        "PyTorch supports one PrivateUse1 backend per process, and "
+        f"device `{taken}`{f' ({owner})' if owner else ''} is already registered"
     )
 
 
 def _place_taken(why: str) -> BackendError:
     help_ = (
-        "help: `pip uninstall` the one that you do not need, or set "
-        f"TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import {_build.MODULE}"
+        "help: `pip uninstall` the backend that you do not need, or set "
+        f"TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only {_build.MODULE}"
     )
     return BackendError(f"{_TITLE} is not loaded: {why}\n{help_}")
 
@@ -191,7 +191,7 @@ def _open_library() -> None:
     except OSError as error:
         text = f"{_TITLE} cannot be loaded: {error.__cause__ or error}"
         if _handshake_is_off():
-            text += "\nnote: BACKENDKIT_SKIP_HANDSHAKE=1 let any release of PyTorch pass"
+            text += "\nnote: BACKENDKIT_SKIP_HANDSHAKE=1 turned off the check of PyTorch's release"
         raise BackendError(text) from error
     _check_registered(path)
 
@@ -226,7 +226,9 @@ def _publish(name: str) -> None:
         names = {one: getattr(module, one) for one in getattr(module, "__all__", ())}
         for one, value in names.items():
             if vars(_device).get(one, value) is not value:
-                raise ImportError(f"`{one}` in its `__all__` is taken in torch.{_build.DEVICE}")
+                raise ImportError(
+                    f"torch.{_build.DEVICE} already has `{one}`, which is in its `__all__`"
+                )
         vars(_device).update(names)
     finally:
         if done:
@@ -380,7 +382,7 @@ def _load() -> Optional[Exception]:
         _device._failure = explained
         worse = _attempt(_raise_cause_on_use) if taken else _attempt(_disable_device)
         if worse is not None:
-            explained.args = (f"{explained}\nnote: PyTorch may name the device: {worse!r}",)
+            explained.args = (f"{explained}\nnote: the device could not be disabled: {worse!r}",)
         _report(explained, error.__cause__ if explained is error else error)
         return explained
     # As an argument, it outlives all registered functions, whenever they were registered.

@@ -99,7 +99,7 @@ def _delegate(function: str, other: Optional[torch.device]) -> Callable[..., Any
             return getattr(module, function)(*arguments)
         if function == "_default_generator":
             return module.default_generators[arguments[0]]
-        raise RuntimeError(f"PyTorch cannot ask `{other}`: {_device._failure}")
+        raise RuntimeError(f"torch.{other.type} has no {function}: {_device._failure}")
 
     return call
 

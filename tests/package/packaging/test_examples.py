@@ -65,7 +65,7 @@ for activities in (None, [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]):
         torch.ones(2, device="foo").cpu()
     print(any(event.key == "aten::fill_" for event in profile.key_averages()))
 """
-NO_TIMES = "torch.profiler shows no times of foo: its Runtime does not implement `create_event`"
+NO_TIMES = "torch.profiler shows no times for foo: its Runtime does not implement `create_event`"
 
 
 def files(folder: Path) -> dict[str, str]:

@@ -59,8 +59,8 @@ def add_memory(module: types.ModuleType) -> None:
             return found
         if not _device.capabilities().has("memory_info"):
             vars(module)["logger"].warning(
-                f"the driver of {_device.display_name} does not tell how much memory there is, so "
-                'nothing is placed on it: pass max_memory, such as {0: "10GiB"}'
+                f"the driver of {_device.display_name} does not report its free memory, so nothing "
+                'is placed on it: pass max_memory, such as {0: "10GiB"}'
             )
             return original()
         free = {
@@ -115,7 +115,7 @@ def allow_half(module: types.ModuleType) -> None:
         for one in original
     )
     if constants == original:
-        raise LookupError(f'no list of devices for mixed_precision="fp16", which {_NAME} joins')
+        raise LookupError(f'found no list of devices for mixed_precision="fp16" to add {_NAME} to')
     function.__code__ = function.__code__.replace(co_consts=constants)
 
 

@@ -42,8 +42,8 @@ def _accelerator(base: Any) -> type:
         def setup_device(self, device: torch.device) -> None:
             if device.type != _NAME:
                 raise ValueError(
-                    f"the strategy puts the model on `{device}`: leave it out, or pass "
-                    f'strategy="{_NAME}", besides accelerator="{_NAME}"'
+                    f'the strategy puts the model on `{device}`: with accelerator="{_NAME}", pass '
+                    f'strategy="{_NAME}" or no strategy'
                 )
             _device.set_device(device)
 
@@ -62,7 +62,9 @@ def _accelerator(base: Any) -> type:
                 chosen = list(devices)
             there = range(_device.device_count())
             if not chosen or not set(chosen) <= set(there):
-                raise ValueError(f"devices={devices!r}: there are {list(there)} of {_NAME}")
+                raise ValueError(
+                    f"devices={devices!r} do not exist: the {_NAME} devices are {list(there)}"
+                )
             return chosen
 
         @staticmethod

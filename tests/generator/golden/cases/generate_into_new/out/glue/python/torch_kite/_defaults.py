@@ -174,7 +174,8 @@ def patch_data_loader(module: types.ModuleType) -> None:
             self._pin_memory = False
             warnings.warn(
                 f"'pin_memory' argument is set as true but not supported on "
-                f"{_device.display_name}, whose Runtime has no `allocate_host`; it is not pinned",
+                f"{_device.display_name}, whose Runtime has no `allocate_host`: the memory is "
+                "not pinned",
                 stacklevel=2,
             )
 

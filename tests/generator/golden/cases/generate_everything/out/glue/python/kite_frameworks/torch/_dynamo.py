@@ -161,8 +161,8 @@ def explain_missing_code_generator(module: types.ModuleType) -> None:
             if device == _NAME and _NAME not in module.device_codegens:
                 names = ", ".join(f'"{one}"' for one in ("aot_eager", *_backends()))
                 raise RuntimeError(
-                    "Inductor, which torch.compile takes by default, has no code generator for "
-                    f"{_NAME}. Pass torch.compile a backend that works on it: {names}"
+                    "Inductor, the default backend of torch.compile, has no code generator for "
+                    f"{_NAME}. Pass torch.compile a backend that supports it: {names}"
                 )
             return function(device, *arguments, **options)
 

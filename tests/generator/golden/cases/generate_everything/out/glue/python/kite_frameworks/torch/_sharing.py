@@ -102,8 +102,8 @@ def install() -> None:
     def share_memory_(self: torch.UntypedStorage, *arguments: Any, **options: Any) -> Any:
         if self.device.type == _NAME:
             warnings.warn(
-                f"processes share no memory of {_device.display_name}: one that gets this tensor "
-                "has a copy, and what it writes is seen by nobody else",
+                f"processes cannot share memory of {_device.display_name}: a process that receives "
+                "this tensor gets a copy, and other processes do not see what it writes",
                 stacklevel=4,
             )
         return original(self, *arguments, **options)
