@@ -41,8 +41,8 @@ except ModuleNotFoundError:
 
 __all__ = ["setup_backend"]
 
-# A wheel's files carry this date unless SOURCE_DATE_EPOCH says another: 1980-01-01, the first day
-# that a zip file can name.
+# The date of a wheel's files unless SOURCE_DATE_EPOCH is set: 1980-01-01, the first day that a zip
+# file can store.
 _EPOCH = "315532800"
 
 
@@ -56,10 +56,10 @@ def setup_backend(**keywords: Any) -> None:
     Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH.
     """
     os.environ.setdefault("SOURCE_DATE_EPOCH", _EPOCH)
-    os.umask(0o022)  # a wheel holds the modes of its files
+    os.umask(0o022)  # a wheel stores the modes of its files
     project = _Project()
-    # Not beside setup.py: there Python would take it for an installed package, and so its entry
-    # points for those of an installed backend.
+    # Not next to setup.py: there Python would treat the metadata as an installed package, and its
+    # entry points as those of an installed backend.
     base = Path("build", "metadata")
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
@@ -106,7 +106,7 @@ class _Project:
         self.torch_minor = ".".join(self.facts["torch_version"].split(".")[:2])
 
     def build(self, stage: Path) -> None:
-        """Compiles what changed and lays the package out in `stage`, which holds nothing else."""
+        """Compiles what changed and installs the package in `stage`, after emptying it."""
         tree = self.folder / "build" / f"torch-{self.torch_minor}"
         cmake = _tool("cmake", "CMAKE_BIN_DIR")
         _run(cmake, "-S", str(self.folder), "-B", str(tree), *self._configuration(tree))
@@ -118,7 +118,7 @@ class _Project:
         _run(cmake, "--install", str(tree), "--config", _build_type(), *place)
 
     def _note(self) -> str:
-        """What explains a build that fails with a PyTorch that BackendKit does not know."""
+        """What to add to the error if this PyTorch is newer than the newest tested one."""
         newest = self.facts["torch_newest_tested"]
         if _numbers(self.torch_minor) <= _numbers(newest):
             return ""
@@ -137,7 +137,7 @@ class _Project:
         generator = os.environ.get("CMAKE_GENERATOR", "Ninja")
         if generator == "Ninja":
             arguments += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}"]
-        # CMake refuses a folder that it made for another generator, or before the project moved.
+        # CMake rejects a build folder of another generator, or of a project that has moved.
         cache = tree / "CMakeCache.txt"
         if cache.is_file():
             lines = cache.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -162,7 +162,7 @@ def _torch_folder() -> str:
 
 
 def _tool(name: str, folder: str) -> str:
-    """The program of the pip package `name`, which says in `folder` where that is, or of PATH."""
+    """The program `name` of the pip package, whose attribute `folder` has its place, or of PATH."""
     if importlib.util.find_spec(name) is not None:
         path = shutil.which(name, path=getattr(importlib.import_module(name), folder, ""))
         if path is not None:
@@ -210,7 +210,7 @@ class _Build(build_py):
 
 
 class _Sdist(sdist):
-    """`sdist`: only the sources, and on stderr what may be one and was left out."""
+    """`sdist`: packages the sources, and lists on stderr the left-out files that may be some."""
 
     def make_distribution(self) -> None:
         # Not the metadata that setuptools keeps there.
@@ -234,7 +234,7 @@ class _Sdist(sdist):
 
 
 class _PlatformDistribution(Distribution):
-    """Holds a library for one platform, which setuptools did not compile."""
+    """Contains a library for one platform, which setuptools did not compile."""
 
     def has_ext_modules(self) -> bool:
         return True
@@ -269,7 +269,7 @@ class _Develop(Command):
 
 
 class _EditableWheel(Command):
-    """`editable_wheel`: a wheel that holds no more than the path of build/editable."""
+    """`editable_wheel`: a wheel that contains only the path of build/editable."""
 
     description = "create a wheel for `pip install -e .`"
     user_options = [
@@ -282,7 +282,7 @@ class _EditableWheel(Command):
         self.dist_info_dir = None
 
     def finalize_options(self) -> None:
-        """Nothing to settle: both options are taken as they come."""
+        """Both options are used unchanged."""
 
     def run(self) -> None:
         project = _Project()

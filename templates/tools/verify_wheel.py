@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a backend's wheel and proves it: verify_wheel.py WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
+"""Opens a backend's wheel and verifies it: verify_wheel.py WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
 
 Prints lines "KIND<tab>TEXT" for `backendgen wheel` to show; exits with 1 after a line "error".
 """
