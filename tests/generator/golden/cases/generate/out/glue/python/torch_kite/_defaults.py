@@ -4,8 +4,8 @@
 
 PyTorch then uses the machine's accelerator, which is this device as soon as its name is known,
 whether the program uses it or not. A program that does not use it must run as it does without this
-package. So where PyTorch cannot use the device, this module makes it use its default without the
-device.
+package. So where PyTorch cannot use this device, the functions here patch PyTorch to use the
+default that it has without this device.
 """
 
 import functools

@@ -2,9 +2,9 @@
 # Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device in Accelerate, Transformers, Sentence Transformers and safetensors.
 
-Each of them has lists of the devices that it supports. Where it would use the CPU because it finds
-none of them, it uses this device. This module is imported when they are, not by `import torch`, and
-needs none of them; see `_loader.py`.
+Each of these packages has lists of the devices that it supports. Where a package would use the CPU
+because it finds none of those devices, it uses this one. This module is imported when such a
+package is, not by `import torch`, and works without them; see `_loader.py`.
 """
 
 import functools
@@ -88,7 +88,7 @@ def add_scaler(module: types.ModuleType) -> None:
 
 
 def _without_warning(module: types.ModuleType, call: Callable[[], Any]) -> Any:
-    """Makes a call without Accelerate's warning about missing devices, for which it checks CUDA."""
+    """Makes a call without Accelerate's warning about missing devices: it looks only for CUDA."""
     logger = logging.getLogger(module.__name__)
 
     def is_wanted(record: logging.LogRecord) -> bool:
@@ -196,7 +196,7 @@ def add_name(module: types.ModuleType) -> None:
 
 
 def add_location(module: types.ModuleType) -> None:
-    """Makes safetensors load to the device by name: it accepts certain names, and any number."""
+    """Makes safetensors, which accepts only names that it knows, load to the device by its name."""
     original: Any = vars(module)["safe_open"]
 
     class _Kind(type):

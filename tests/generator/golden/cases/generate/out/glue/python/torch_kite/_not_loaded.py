@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of BackendKit. Every backend's package has a copy, which each build replaces.
-"""Gives PyTorch's place for the accelerator back when the backend could not be loaded.
+"""Disables the device if the backend could not be loaded.
 
-PyTorch then knows the device's name, and takes any device that it knows for the machine's
-accelerator. So that programs that do not use the device run as they do without this package, this
-module makes PyTorch use the accelerator that it had before, or none.
+PyTorch knows the device's name by then, and treats a device whose name it knows as the machine's
+accelerator. This module makes PyTorch use the accelerator that it had before, or none, so that
+programs that do not use the device run as they do without this package.
 """
 
 import importlib
@@ -42,10 +42,10 @@ _library: Optional[torch.library.Library] = None
 
 
 def install(results: dict[str, Union[torch.device, RuntimeError, None]]) -> None:
-    """Makes uses of the device raise the cause, and torch.accelerator use what is there instead.
+    """Makes uses of the device raise the cause, and torch.accelerator use another device, if any.
 
     `results` has what the functions of torch._C that return the accelerator returned or raised
-    before the device's name was known.
+    before PyTorch knew the device's name.
     """
     global _library
     _library = torch.library.Library("_", "IMPL")
@@ -65,7 +65,7 @@ def install(results: dict[str, Union[torch.device, RuntimeError, None]]) -> None
 
 
 def _raise_cause(operator: Any, *arguments: Any, **options: Any) -> None:
-    """Stands for every operator on the device; mostly PyTorch calls `_lazy_init` before."""
+    """Replaces every operator on the device; usually PyTorch calls `_lazy_init` before it."""
     _device._lazy_init()
 
 
@@ -129,10 +129,10 @@ def _patch_pinning(other: Optional[torch.device]) -> None:
 
 
 def _replacement_class(original: type, other: Optional[torch.device]) -> type:
-    """A class to call in place of `original`; its objects and subclasses are those of `original`.
+    """A class that creates objects of `original`, and whose instances are those of `original`.
 
-    If the device is named, it raises the cause; if no device is named, it uses `other` or the CPU.
-    PyTorch's own classes are immutable and raise an error that gives no cause.
+    A call that names the device raises the cause; a call that names no device uses `other` or the
+    CPU. PyTorch's own classes are immutable and raise an error that does not give the cause.
     """
 
     class Kind(type(original)):  # type: ignore[misc]

@@ -134,7 +134,7 @@ def _streams_are_known(dynamo: types.ModuleType) -> bool:
 
 
 def _add_guarded_calls(dynamo: types.ModuleType) -> None:
-    """Makes Dynamo call these functions while it traces, and again to check that the results hold.
+    """Makes Dynamo call these functions while it traces, and again to check the results.
 
     In releases without such guards, a graph calls none of them.
     """

@@ -134,9 +134,10 @@ def _place_taken(why: str) -> BackendError:
 
 
 def _check_registered(path: str) -> None:
-    """Raises BackendError if the library, now loaded, has found PyTorch's place taken.
+    """Raises BackendError if the loaded library did not register, because another backend had.
 
-    `_check_name_is_free` only sees backends that have set a name; a library need not have done so.
+    `_check_name_is_free` detects only backends that have set a name, and a library may register
+    without one.
     """
     ask = getattr(ctypes.CDLL(path), f"{_build.DEVICE}_backend_problem")
     ask.restype = ctypes.c_char_p
@@ -251,7 +252,7 @@ def _disable_device() -> None:
 
 
 def _raise_cause_on_use() -> None:
-    """Makes the device module and methods raise the cause if another backend has PyTorch's place.
+    """Makes the device module and methods raise the cause if another backend is registered.
 
     PyTorch itself cannot: its error for the device's name only lists the names that it knows.
     """
@@ -270,7 +271,7 @@ def _raise_cause(self: object, *arguments: object, **options: object) -> None:
 
 
 def _deferred(module: str, function: str) -> Callable[[types.ModuleType], None]:
-    """Returns a call of a function in a module of this package; the call imports the module."""
+    """Returns a function that imports a module of this package and calls a function in it."""
 
     def call(imported: types.ModuleType) -> None:
         getattr(importlib.import_module(f".{module}", __package__), function)(imported)
@@ -279,7 +280,7 @@ def _deferred(module: str, function: str) -> Callable[[types.ModuleType], None]:
 
 
 def _patch_when_imported() -> None:
-    """Prepares for other packages, to be done only if a program imports them."""
+    """Registers the changes to other modules that are made only if a program imports them."""
     when_imported = importlib.import_module("._lazy", __package__).when_imported
     when_imported(
         "torch.distributed.distributed_c10d", _deferred("_defaults", "patch_process_groups")
@@ -324,11 +325,11 @@ def _patch_when_imported() -> None:
 
 
 class _DrainAtExit:
-    """Destroyed after Python has called the functions of `atexit`, before it finalizes.
+    """Waits for autograd's threads when it is destroyed: after `atexit`, before Python finalizes.
 
-    By then, autograd's threads must have released their Python objects: a thread that takes the GIL
-    while Python finalizes ends the process. In a process that has not used the device there is
-    nothing to wait for.
+    By then, the threads must have released their Python objects: a thread that takes the GIL while
+    Python finalizes ends the process. In a process that has not used the device there is nothing to
+    wait for.
     """
 
     #: More than a thread ever needs to release its objects, even on a busy machine.

@@ -45,7 +45,7 @@ def _rebuild_storage(
 def _keep_alive(one: Any) -> Any:
     """Returns `one`, and keeps it alive if it is an argument of a process that is being started.
 
-    That process gets the memory by the number of an open file.
+    That process receives the number of an open file, which closes when `one` is destroyed.
     """
     process: Any = get_spawning_popen()
     if process is not None:
