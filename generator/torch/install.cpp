@@ -14,7 +14,9 @@ namespace {
 constexpr TorchVersion kNewestTested{2, 15, 0};
 
 /// Prints where `import torch` would find PyTorch. The working folder is no place to look: `-c`
-/// puts it first, and a folder that happens to be called torch would win there.
+/// puts it first, and a folder that happens to be called torch would win there. The path is written
+/// as bytes, because it need not be UTF-8, and after words to find it by, because other code that
+/// Python runs when it starts may print as well.
 constexpr const char* kAskPython = R"(import sys
 sys.path[:] = [entry for entry in sys.path if entry]
 import importlib.util, os
