@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Internal: whether what the compiler makes can be linked with the PyTorch that was found. The linker
-# would say it too, after minutes, of a symbol or with "skipping incompatible".
+# Internal: checks that the compiler's output can be linked with the PyTorch that was found. The
+# linker would notice only after minutes, and report a missing symbol or "skipping incompatible".
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
 
 # _backendkit_check_platform(<function> <folder> <origin>)
-# Refuses a compiler for another machine, C++ library or C library than the PyTorch in <folder>, which
-# comes from <origin>. Says nothing of what it cannot tell, such as files that are not ELF.
+# Fails if the compiler builds for another machine, C++ library or C library than the PyTorch in
+# <folder>, which comes from <origin>. Ignores what it cannot read, such as files that are not ELF.
 function(_backendkit_check_platform function folder origin)
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   get_property(checked GLOBAL PROPERTY BACKENDKIT_CHECKED_TORCH)
@@ -37,7 +37,7 @@ function(_backendkit_check_platform function folder origin)
   set_property(GLOBAL APPEND PROPERTY BACKENDKIT_CHECKED_TORCH ${library})
 endfunction()
 
-# What the first ELF file in <file>, itself or in an archive, was compiled for; empty for any other.
+# What the first ELF file in <file>, itself or in an archive, was compiled for; empty if none is there.
 function(_backendkit_elf_machine file variable)
   set(${variable} "" PARENT_SCOPE)
   if(NOT EXISTS "${file}")
@@ -76,7 +76,7 @@ function(_backendkit_elf_machine file variable)
 endfunction()
 
 # Compiles a source with the flags of this folder and sets <variable> to an archive of the object;
-# empty where it does not compile.
+# empty if it does not compile.
 function(_backendkit_compile_probe name source variable)
   set(folder ${CMAKE_BINARY_DIR}/CMakeFiles/backendkit-probe)
   set(archive ${folder}/${name}.a)

@@ -12,10 +12,10 @@ include(${CMAKE_CURRENT_LIST_DIR}/_torch_files.cmake)
 #   BACKENDKIT_PYTHON          the interpreter
 #   BACKENDKIT_TORCH_DIR       its folder `torch`
 #   BACKENDKIT_TORCH_VERSION   2.13.0
-#   BACKENDKIT_TORCH_CXX11_ABI 0 or 1, for _GLIBCXX_USE_CXX11_ABI; empty where there is no such thing
-#   BACKENDKIT_TORCH_STANDARD  the C++ standard that its headers want, 20 or later
-# BACKENDKIT_TORCH, the folder `torch` for the machine that a project is cross-compiled for, is taken
-# where it is set. Refuses a PyTorch that the compiler's output cannot be linked with.
+#   BACKENDKIT_TORCH_CXX11_ABI 0 or 1, for _GLIBCXX_USE_CXX11_ABI; empty if it does not apply
+#   BACKENDKIT_TORCH_STANDARD  the C++ standard that its headers require, 20 or later
+# If BACKENDKIT_TORCH is set, that folder `torch` is used, for example to cross-compile a project.
+# Fails if the compiler's output cannot be linked with the PyTorch.
 function(_backendkit_find_torch function)
   find_package(Python COMPONENTS Interpreter QUIET)
   if(NOT Python_Interpreter_FOUND)
@@ -60,7 +60,7 @@ function(_backendkit_find_torch function)
 endfunction()
 
 # _backendkit_warn_if_newer(<function> <newest>)
-# Warns of a PyTorch that is newer than the newest release BackendKit was tested with.
+# Warns if the PyTorch is newer than the newest release that BackendKit was tested with.
 function(_backendkit_warn_if_newer function newest)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" minor ${BACKENDKIT_TORCH_VERSION})
   if(minor VERSION_GREATER newest)
