@@ -236,7 +236,7 @@ def test_another_backend_was_first(base: Interpreter, site: Site) -> None:
         "torch_foo 0.1.0 is not loaded: PyTorch supports one PrivateUse1 backend per process, and "
         "device `zoo` (torch_zoo) is already registered",
         "help: `pip uninstall` the backend that you do not need, or set "
-        "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import torch_foo",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only torch_foo",
     ]
 
 
@@ -269,9 +269,8 @@ def test_where_another_backend_was_first_the_first_use_names_the_cause(
     code = "\n".join([before, order, PROLOGUE, *lines, quiet])
     off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     said, _ = base.warning(code, site, environment=off)
-    cause = (
-        "RuntimeError: device `foo` is not available: torch_foo 0.1.0 is not loaded: PyTorch has "
-    )
+    why = "torch_foo 0.1.0 is not loaded: PyTorch supports "
+    cause = f"RuntimeError: device `foo` is not available: {why}"
     named = [line.startswith(cause) for line in said[: len(uses)]]
     assert dict(zip(uses, named)) == dict.fromkeys(uses, True)
     others = said[len(uses) : -1]
