@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Internal: what the public functions share to read their arguments and to refuse them.
+# Internal: reads and checks the arguments of the public functions.
 include_guard(GLOBAL)
 
 # _backendkit_fail(<function> <text>)
@@ -51,7 +51,7 @@ function(_backendkit_judge_list function keywords list_keyword values)
 endfunction()
 
 # _backendkit_require_backend(<function> <target>)
-# Refuses a BACKEND that was left out or is no target made by add_torch_backend().
+# Fails if BACKEND is missing or was not created by add_torch_backend().
 function(_backendkit_require_backend function target)
   if(target STREQUAL "")
     _backendkit_fail(${function} "'BACKEND' needs a value.")
@@ -61,6 +61,6 @@ function(_backendkit_require_backend function target)
   endif()
   get_target_property(device ${target} BACKENDKIT_DEVICE)
   if(NOT device)
-    _backendkit_fail(${function} "'${target}' is not a target of add_torch_backend().")
+    _backendkit_fail(${function} "'${target}' was not created by add_torch_backend().")
   endif()
 endfunction()

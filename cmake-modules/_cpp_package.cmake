@@ -4,17 +4,17 @@ include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
 
 # _backendkit_cpp_package(<target> <version> <directory> <component>)
-# Makes the package `find_package(<package>)` of a backend and installs it below <directory>, the
-# folder of the Python package, in share/cmake/<package>. It holds no path: what it names, it finds
-# from where it lies. Its functions have the backend's name in theirs, so that no other version of
-# them, nor BackendKit itself, gets in their way in the same project.
+# Creates the package `find_package(<package>)` of a backend and installs it below <directory>, the
+# folder of the Python package, in share/cmake/<package>. It contains no absolute path: it finds
+# everything relative to itself. Its functions have the backend's name in theirs, so that they do not
+# clash with those of another backend or of BackendKit in the same project.
 function(_backendkit_cpp_package target version directory component)
   get_target_property(device ${target} BACKENDKIT_DEVICE)
   get_target_property(package ${target} BACKENDKIT_PACKAGE)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}-cmake)
   set(modules ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   configure_file(${modules}/_cpp_package_config.cmake.in ${folder}/${package}Config.cmake @ONLY)
-  # Any newer version will do: what the numbers of a vendor's versions promise is not known here.
+  # Any newer version is accepted: which of a vendor's versions are compatible is not known here.
   write_basic_package_version_file(${folder}/${package}ConfigVersion.cmake VERSION ${version}
                                    COMPATIBILITY AnyNewerVersion)
   file(READ ${modules}/_torch_files.cmake functions)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Internal, run with `cmake -P` before the wheel in FOLDER is packaged: whether PYTHON has what packages
-# it, and the licence: LICENSES, files with a `|` between, or what setuptools would find in PROJECT.
+# Internal, run with `cmake -P` before the wheel in FOLDER is packaged: checks that PYTHON has the
+# packages for that, and adds the licences: LICENSES, files separated by `|`, or else those that
+# setuptools would find in PROJECT.
 
 cmake_minimum_required(VERSION 3.22...4.0)
 
@@ -23,7 +24,7 @@ if(setuptools STREQUAL "" OR setuptools VERSION_LESS 70.1)
   if(setuptools STREQUAL "")
     set(found "none")
   endif()
-  message(FATAL_ERROR "backendkit_wheel(): packages with setuptools 70.1 or newer, found ${found} in "
+  message(FATAL_ERROR "backendkit_wheel(): needs setuptools 70.1 or newer, found ${found} in "
                       "${PYTHON}.\nInstall it there:\n"
                       "  ${PYTHON} -m pip install \"setuptools>=70.1\"")
 endif()

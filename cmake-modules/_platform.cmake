@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Internal: whether what the compiler makes can be linked with the PyTorch that was found. The linker
-# would say it too, after minutes, of a symbol or with "skipping incompatible".
+# Internal: checks that the compiler's output can be linked with the PyTorch that was found. The
+# linker would notice only after minutes, and report a missing symbol or "skipping incompatible".
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/_arguments.cmake)
 
 # _backendkit_check_platform(<function> <folder> <origin>)
-# Refuses a compiler for another machine, C++ library or C library than the PyTorch in <folder>, which
-# comes from <origin>. Says nothing of what it cannot tell, such as files that are not ELF.
+# Fails if the compiler builds for another machine, C++ library or C library than the PyTorch in
+# <folder>, which comes from <origin>. Ignores what it cannot read, such as files that are not ELF.
 function(_backendkit_check_platform function folder origin)
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   get_property(checked GLOBAL PROPERTY BACKENDKIT_CHECKED_TORCH)
@@ -18,7 +18,7 @@ function(_backendkit_check_platform function folder origin)
   _backendkit_compile_probe(machine "int backendkit_probe;" probe)
   _backendkit_elf_machine("${probe}" ours)
   if(theirs AND ours AND NOT theirs STREQUAL ours)
-    string(CONCAT text "the compiler builds for ${ours}, but the PyTorch of ${origin} is for "
+    string(CONCAT text "the compiler builds for ${ours}, but the PyTorch in ${origin} is for "
                   "${theirs}.\n  ${CMAKE_CXX_COMPILER}\n  ${library}\nBuild for ${theirs}, or name "
                   "the folder of a PyTorch for ${ours}: -DBACKENDKIT_TORCH=<path>/torch.")
     _backendkit_fail(${function} "${text}")
@@ -28,7 +28,7 @@ function(_backendkit_check_platform function folder origin)
   foreach(pair "libc++|libstdc++" "libstdc++|libc++" "musl|glibc" "glibc|musl")
     string(REGEX MATCH "^(.+)\\|(.+)$" pair "${pair}")
     if(CMAKE_MATCH_1 IN_LIST ours AND CMAKE_MATCH_2 IN_LIST theirs)
-      string(CONCAT text "the compiler uses ${CMAKE_MATCH_1}, but the PyTorch of ${origin} was built "
+      string(CONCAT text "the compiler uses ${CMAKE_MATCH_1}, but the PyTorch in ${origin} was built "
                     "with ${CMAKE_MATCH_2}.\n  ${CMAKE_CXX_COMPILER}\n  ${library}\n"
                     "Build with ${CMAKE_MATCH_2}.")
       _backendkit_fail(${function} "${text}")
@@ -37,7 +37,7 @@ function(_backendkit_check_platform function folder origin)
   set_property(GLOBAL APPEND PROPERTY BACKENDKIT_CHECKED_TORCH ${library})
 endfunction()
 
-# What the first ELF file in <file>, itself or in an archive, was compiled for; empty for any other.
+# What the first ELF file in <file>, itself or in an archive, was compiled for; empty if none is there.
 function(_backendkit_elf_machine file variable)
   set(${variable} "" PARENT_SCOPE)
   if(NOT EXISTS "${file}")
@@ -76,7 +76,7 @@ function(_backendkit_elf_machine file variable)
 endfunction()
 
 # Compiles a source with the flags of this folder and sets <variable> to an archive of the object;
-# empty where it does not compile.
+# empty if it does not compile.
 function(_backendkit_compile_probe name source variable)
   set(folder ${CMAKE_BINARY_DIR}/CMakeFiles/backendkit-probe)
   set(archive ${folder}/${name}.a)

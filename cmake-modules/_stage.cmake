@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Internal: the Python package of a backend, laid out in a folder of its own. Included, it gives
-# _backendkit_stage(); run with `cmake -P`, it does at build time what that function planned.
+# Internal: installs the Python package of a backend in a folder of its own. If included, this file
+# defines _backendkit_stage(); run with `cmake -P`, it does at build time what that function planned.
 include_guard(GLOBAL)
 
 # _backendkit_stage(<variable> <backend> <folder>)
-# Sets <variable> to a command that installs the component of a backend and leaves its Python
-# package as <folder>/<package>, wherever PACKAGE_DIRECTORY has put it, and nothing else there.
+# Sets <variable> to a command that installs the component of a backend and moves its Python package
+# from PACKAGE_DIRECTORY to <folder>/<package>, with nothing else in <folder>.
 function(_backendkit_stage variable backend folder)
   get_target_property(component ${backend} BACKENDKIT_COMPONENT)
   get_target_property(package ${backend} BACKENDKIT_PACKAGE)

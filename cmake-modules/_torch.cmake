@@ -12,10 +12,10 @@ include(${CMAKE_CURRENT_LIST_DIR}/_torch_files.cmake)
 #   BACKENDKIT_PYTHON          the interpreter
 #   BACKENDKIT_TORCH_DIR       its folder `torch`
 #   BACKENDKIT_TORCH_VERSION   2.13.0
-#   BACKENDKIT_TORCH_CXX11_ABI 0 or 1, for _GLIBCXX_USE_CXX11_ABI; empty where there is no such thing
-#   BACKENDKIT_TORCH_STANDARD  the C++ standard that its headers want, 20 or later
-# BACKENDKIT_TORCH, the folder `torch` for the machine that a project is cross-compiled for, is taken
-# where it is set. Refuses a PyTorch that the compiler's output cannot be linked with.
+#   BACKENDKIT_TORCH_CXX11_ABI 0 or 1, for _GLIBCXX_USE_CXX11_ABI; empty if it does not apply
+#   BACKENDKIT_TORCH_STANDARD  the C++ standard that its headers require, 20 or later
+# If BACKENDKIT_TORCH is set, that folder `torch` is used, for example to cross-compile a project.
+# Fails if the compiler's output cannot be linked with the PyTorch.
 function(_backendkit_find_torch function)
   find_package(Python COMPONENTS Interpreter QUIET)
   if(NOT Python_Interpreter_FOUND)
@@ -27,8 +27,8 @@ function(_backendkit_find_torch function)
     get_filename_component(folder ${BACKENDKIT_TORCH} ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
     set(origin ${folder})
     if(NOT EXISTS ${folder}/version.py)
-      string(CONCAT text "BACKENDKIT_TORCH is the folder 'torch' of an unpacked wheel of PyTorch, but "
-                    "there is no version.py in\n  ${folder}")
+      string(CONCAT text "BACKENDKIT_TORCH must be the folder 'torch' of an unpacked wheel of PyTorch, "
+                    "but there is no version.py in\n  ${folder}")
       _backendkit_fail(${function} "${text}")
     endif()
   else()
@@ -60,13 +60,13 @@ function(_backendkit_find_torch function)
 endfunction()
 
 # _backendkit_warn_if_newer(<function> <newest>)
-# Warns of a PyTorch that is newer than the newest release BackendKit was tested with.
+# Warns if the PyTorch is newer than the newest release that BackendKit was tested with.
 function(_backendkit_warn_if_newer function newest)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" minor ${BACKENDKIT_TORCH_VERSION})
   if(minor VERSION_GREATER newest)
     string(CONCAT text "PyTorch ${BACKENDKIT_TORCH_VERSION} is newer than ${newest}, the newest "
                   "release that this BackendKit was tested with.\nThe glue may not compile with it, "
-                  "or not do all that it should.")
+                  "or may not work completely.")
     message(WARNING "${function}(): ${text}")
   endif()
 endfunction()

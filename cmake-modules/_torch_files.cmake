@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Internal: what the files of a PyTorch say of it. None of it is imported or run. The CMake package
+# Internal: reads facts from the files of a PyTorch. None of it is imported or run. The CMake package
 # of a backend's wheel carries a copy, in which the names of the functions begin with the backend's.
 include_guard(GLOBAL)
 
@@ -17,7 +17,7 @@ function(_backendkit_torch_version folder variable)
   endif()
 endfunction()
 
-# The files of libtorch_cpu and libc10 that a linker takes, whether they are there or not.
+# The files to link for libtorch_cpu and libc10, whether they exist or not.
 function(_backendkit_torch_libraries folder variable)
   set(prefix ${CMAKE_SHARED_LIBRARY_PREFIX})
   set(suffix ${CMAKE_SHARED_LIBRARY_SUFFIX})
@@ -40,7 +40,7 @@ function(_backendkit_torch_folder python variable)
   endif()
 endfunction()
 
-# libstdc++ has two forms of std::string, which a symbol that takes one tells apart in its name.
+# libstdc++ has two forms of std::string; the name of a symbol that takes one shows which.
 function(_backendkit_torch_abi folder variable)
   set(${variable} "" PARENT_SCOPE)
   set(library ${folder}/lib/libc10.so)
@@ -57,7 +57,7 @@ function(_backendkit_torch_abi folder variable)
   endif()
 endfunction()
 
-# The C++ standard that its headers want, <least> or later: a PyTorch that wants more says so in its
+# The C++ standard that its headers need, <least> or later: a PyTorch that needs more says so in its
 # CMake package, older ones as a property and newer ones as a feature.
 function(_backendkit_torch_standard folder least variable)
   set(standard ${least})

@@ -68,7 +68,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/backendkit_generate.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/backendkit_link_torch.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/backendkit_wheel.cmake)
 
-# Refuses a source that is not there, with the nearest name in its folder.
+# Fails for a source that does not exist, and suggests the nearest name in its folder.
 function(_backendkit_require_sources)
   foreach(source IN LISTS ARGN)
     get_filename_component(path ${source} ABSOLUTE)
@@ -94,7 +94,7 @@ function(_backendkit_require_sources)
   endforeach()
 endfunction()
 
-# Refuses a file of the vendor's Python folder that has the name of a generated one.
+# Fails if a file of the vendor's Python folder has the name of a generated one.
 function(_backendkit_refuse_clashes generated own)
   file(GLOB_RECURSE files RELATIVE ${own} ${own}/*)
   foreach(file IN LISTS files)
@@ -122,8 +122,9 @@ function(_backendkit_compile_own target)
   endforeach()
 endfunction()
 
-# Each file of registrations includes the same headers of PyTorch, which cost most of its time; to
-# precompile them costs as much as two such files. Own sources say themselves what they include.
+# Each file of registrations includes the same headers of PyTorch, which take most of its compile
+# time. Precompiling them takes as long as two such files. The vendor's sources include what they
+# need.
 function(_backendkit_precompile target own generated)
   set(registrations ${generated})
   list(FILTER registrations INCLUDE REGEX "/register_kernels_[0-9]+\\.cpp$")
@@ -138,8 +139,8 @@ function(_backendkit_precompile target own generated)
   target_precompile_headers(${target} PRIVATE <backendkit/precompiled.h>)
 endfunction()
 
-# What a project sets for all its libraries must neither bring a path of this machine into this one
-# nor rename it: the Python package opens it by its name.
+# What a project sets for all its libraries must not add a path of this machine to this one, nor
+# rename it: the Python package opens it by its name.
 function(_backendkit_set_link_options target)
   foreach(kind DEBUG RELEASE RELWITHDEBINFO MINSIZEREL)
     set_target_properties(${target} PROPERTIES ${kind}_POSTFIX "")
@@ -159,7 +160,7 @@ function(_backendkit_set_link_options target)
   endif()
 endfunction()
 
-# TORCH_CHECK puts __FILE__ into the library, and debug information holds paths too.
+# TORCH_CHECK puts __FILE__ into the library, and debug information contains paths too.
 function(_backendkit_map_paths target torch)
   if(MSVC)
     return()
@@ -196,7 +197,7 @@ function(add_torch_backend target)
   endif()
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   if(NOT CXX IN_LIST languages)
-    _backendkit_fail(add_torch_backend "needs C++.\nName it: project(<name> LANGUAGES CXX).")
+    _backendkit_fail(add_torch_backend "needs C++.\nEnable it: project(<name> LANGUAGES CXX).")
   endif()
   _backendkit_find_torch(add_torch_backend)
   get_filename_component(name ${description} NAME)
@@ -246,7 +247,7 @@ function(add_torch_backend target)
     ARCHIVE DESTINATION ${libraries} COMPONENT ${arg_COMPONENT} EXCLUDE_FROM_ALL)
   install(DIRECTORY ${generated}/python/${package}/ DESTINATION ${arg_PACKAGE_DIRECTORY}
           COMPONENT ${arg_COMPONENT})
-  # The library and the Python are in part BackendKit's, whose licence goes with them.
+  # The library and the Python contain code of BackendKit, whose licence goes with them.
   get_target_property(license BackendKit::runtime BACKENDKIT_LICENSE)
   install(FILES ${license} DESTINATION ${arg_PACKAGE_DIRECTORY} COMPONENT ${arg_COMPONENT}
           RENAME LICENSE.BackendKit)

@@ -18,12 +18,13 @@ Console::Console(std::ostream& out, std::ostream& err, Colour colour)
 
 void Console::data(std::string_view text) {
   if (text.empty() || !failure_.empty()) return;
-  errno = 0;
+  errno = 0;  // a stream that fails need not set it
   out_ << text << std::flush;
   if (!out_) failure_ = errno != 0 ? std::strerror(errno) : "Input/output error";
 }
 
 void Console::status(std::string_view verb, std::string_view text) {
+  // What is missing on stdout must not be reported as done.
   if (!failure_.empty()) return;
   std::string drawn = fmt::format("{:>12}", verb);
   if (colour_ == Colour::kAlways) drawn = fmt::format("\x1b[1;32m{}\x1b[0m", drawn);

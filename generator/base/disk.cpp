@@ -68,6 +68,7 @@ Entry RealDisk::look(const fs::path& path) const {
 }
 
 Result<std::string> RealDisk::read(const fs::path& path) const {
+  // Some systems open a folder like a file, so that only reading it fails.
   if (look(path) == Entry::kFolder) return Failure{std::strerror(EISDIR)};
   const File file(std::fopen(path.string().c_str(), "rb"));
   if (!file) return last_error();
@@ -85,6 +86,7 @@ Result<void> RealDisk::write(const fs::path& path, std::string_view bytes) {
   if (!file) return last_error();
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size() &&
                        std::fflush(file.get()) == 0;
+  // Closing can fail too, for example on a network file system that writes only then.
   if (!written || std::fclose(file.release()) != 0) return last_error();
   return {};
 }
@@ -100,7 +102,7 @@ fs::path RealDisk::unused(const fs::path& start) {
 }
 
 std::shared_ptr<void> RealDisk::lock(const fs::path& folder) {
-  // The lock goes with the descriptor, also where the process is killed.
+  // The system releases the lock with the descriptor, also if the process is killed.
   const auto held =
       std::make_shared<Descriptor>(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int status = -1;

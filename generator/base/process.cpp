@@ -18,6 +18,7 @@ namespace {
 struct Pipe {
   int ends[2] = {-1, -1};
 
+  // Closed at exec: otherwise the program would hold the pipes open, and `failed` would never end.
   Pipe() {
     if (pipe2(ends, O_CLOEXEC) != 0) ends[0] = ends[1] = -1;
   }
@@ -51,10 +52,12 @@ struct Pipe {
     execvp(words[0], words);
   }
   const int reason = errno;
+  // Not `exit`, which would flush the parent's buffers a second time.
   if (write(failed, &reason, sizeof reason) < 0) _exit(126);
   _exit(127);
 }
 
+/// Reads both pipes at once: the child blocks while a pipe that nobody reads is full.
 void drain(Pipe& out, Pipe& err, Outcome& outcome) {
   pollfd waits[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
   std::string* texts[2] = {&outcome.out, &outcome.err};
@@ -96,7 +99,7 @@ Outcome RealProcess::run(const Command& command) {
   err.shut(1);
   failed.shut(1);
   drain(out, err, outcome);
-  int reason = 0;
+  int reason = 0;  // nothing arrives if exec succeeds, because it closes the pipe
   const bool not_started = read(failed.ends[0], &reason, sizeof reason) == sizeof reason;
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

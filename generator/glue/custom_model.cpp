@@ -17,6 +17,7 @@ std::vector<KernelModel> custom_functions(const Description& description) {
   for (const CustomOperator& custom : description.custom) {
     const auto signature = custom_signature(*custom.schema);
     for (const Text* function : {&custom.kernel, &custom.cpu, &custom.meta}) {
+      // One function may compute on the device and on the CPU; it is declared once.
       const bool declared = function != &custom.kernel && function->value == custom.kernel.value;
       if (function->value.empty() || declared) continue;
       KernelModel model = model_function(function->value, *signature);

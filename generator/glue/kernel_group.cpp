@@ -43,6 +43,7 @@ std::optional<Derivation> derivation(const Operator& from, const Operator& to) {
   if (!needs_kernel(to) || !only_tensors(from.schema) || !only_tensors(to.schema)) {
     return std::nullopt;
   }
+  // A view shares memory with its argument; a result that was copied from it would not.
   if (source == SchemaKind::kFunctional && from.schema.returns()[0].alias) return std::nullopt;
   if (input_count(from.schema) != input_count(to.schema)) return std::nullopt;
   const std::size_t results = from.schema.returns().size();
@@ -103,6 +104,8 @@ std::vector<ServedOperator> served_operators(const Kernel& kernel,
     const auto how = derivation(op, *other);
     if (!how) continue;
     const bool given = std::any_of(group.begin(), group.end(), [&](const Operator* one) {
+      // Between equal ranks the order in the catalog decides, where both are elements of one
+      // vector.
       const bool first = std::pair(rank(*one), one) < std::pair(rank(op), &op);
       return first && is_named(one) && derivation(*one, *other);
     });

@@ -53,6 +53,7 @@ std::string registration(const ServedOperator& served, const KernelModel& model)
                        variant, traits, order, type);
   };
   const auto plain = [&](std::string_view kind) {
+    // The cast selects one of the functions if the vendor's name is overloaded.
     return fmt::format("backendkit::{}<{}, {}, {}, {}, static_cast<{}{}>(&{})>", kind, name, traits,
                        order, type, model.return_type,
                        fmt::format(" (*){}", model.signature.substr(model.return_type.size() + 1)),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "glue/project.h"
-#include "description/keys.h"
 
 #include <algorithm>
 #include <string_view>
@@ -97,7 +96,9 @@ void add_tree(Plan& plan, const Values& values, std::string_view folder, std::st
   }
 }
 
-/// Adds every file below `folder` as it is, for a place below `target`.
+/// Adds every file below `folder` as it is, for a place below `target`. These templates have
+/// nothing to fill in, so that they are valid Python, which linters and type checkers can check
+/// here.
 void add_copies(Plan& plan, std::string_view folder, const std::string& target) {
   for (const TemplateFile& file : templates_below(folder)) {
     const std::string_view path = file.path.substr(folder.size());

@@ -27,7 +27,7 @@ std::string_view kind_name(ChangeKind kind) {
   return {};
 }
 
-/// The description's functions by the operators that they answer.
+/// The description's functions by the operators that they implement.
 std::map<std::string, std::string> kernels_of(const Catalog& catalog,
                                               const Description* description) {
   std::map<std::string, std::string> kernels;
@@ -45,6 +45,7 @@ std::vector<OperatorChange> compare_catalogs(const Catalog& before, const Catalo
                                              const Description* description) {
   const auto kernels_before = kernels_of(before, description);
   auto kernels = kernels_of(after, description);
+  // Only the older catalog has the kernels of operators that were removed.
   kernels.insert(kernels_before.begin(), kernels_before.end());
   const auto kernel_of = [&](const std::string& name) {
     const auto found = kernels.find(name);
@@ -63,6 +64,7 @@ std::vector<OperatorChange> compare_catalogs(const Catalog& before, const Catalo
                           old->schema.text(),    op.schema.text(),
                           cpp_declaration(*old), cpp_declaration(op),
                           kernel_of(name)};
+    // A C++ declaration can change without its schema, so both are compared.
     const bool same = change.before == change.after && change.cpp_before == change.cpp_after;
     if (!same) changes.push_back(std::move(change));
   }

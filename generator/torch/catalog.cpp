@@ -36,6 +36,7 @@ bool parse_entries(const std::vector<NativeFunction>& functions, Listed& listed,
       continue;
     }
     Operator& op = listed.operators.emplace_back(std::move(*schema), function);
+    // torchgen's rule for an operator without a dispatch table.
     op.composite_implicit |= !function.has_dispatch && !function.structured;
     listed.functions.push_back(&function);
   }

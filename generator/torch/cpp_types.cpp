@@ -256,6 +256,7 @@ std::optional<Precomputed> read_precomputed(const std::vector<std::string>& line
     const std::size_t arrow = line.find(kArrow);
     const bool adds = arrow == std::string::npos;
     const std::string list = adds ? line : line.substr(arrow + kArrow.size());
+    // A list of arguments can only be parsed as part of a schema.
     Diagnostics ignored;
     const auto schema = parse_schema(fmt::format("f({}) -> ()", list), {1, 1, 1}, ignored);
     if (!schema) return std::nullopt;

@@ -52,6 +52,8 @@ Pieces pure_form(const Schema& schema, bool keep_names) {
       pure.returns.push_back({keep_names ? argument.name + "_out" : "", argument.type, {}});
     }
   };
+  // torchgen's order. Group keys are compared with those of functional schemas from PyTorch's file,
+  // so another order would split a group.
   add(schema.positional(), true);
   add(schema.out(), false);
   add(schema.positional(), false);

@@ -166,7 +166,7 @@ void warn_if_newer(const TorchInstall& torch, Diagnostics& problems) {
       fmt::format("PyTorch {} is newer than {}, the newest release that this BackendKit was tested "
                   "with",
                   version.text(), kNewestTested.minor_text()));
-  warning.notes.push_back("the glue may not compile with it, or not do all that it should");
+  warning.notes.push_back("the glue may not compile with it, or may not work completely");
   warning.help.push_back("`python -m pip install --upgrade backendkit`");
 }
 

@@ -43,6 +43,7 @@ std::string python_type(const Type& type, bool result) {
     if (suffix.kind == Suffix::kOptional) {
       text = fmt::format("Optional[{}]", text);
     } else {
+      // PyTorch accepts tuples as well, and returns lists.
       text = fmt::format("{}[{}]", result ? "list" : "Sequence", text);
     }
   }
@@ -54,6 +55,7 @@ bool is_python_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return false;
+  // Python does not accept a leading zero, as in 01.
   const std::size_t first = text.find_first_of("0123456789");
   return text[first] != '0' || first + 1 == text.size() ||
          text.find_first_of("0123456789", first + 1) != first + 1;
@@ -62,6 +64,7 @@ bool is_python_number(std::string_view text) {
 std::string python_default(const std::string& value) {
   if (value == "None" || value == "True" || value == "False" || is_python_number(value))
     return value;
+  // Tuples, because a list that is a default is shared by all calls.
   if (value == "[]") return "()";
   if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'')) {
     const std::string inner = value.substr(1, value.size() - 2);

@@ -140,8 +140,8 @@ class Allocator final : public DeviceAllocatorBase {
   void record_stream(const c10::DataPtr& data, c10::StreamId stream, c10::DeviceIndex device) {
     MemoryBlock* const block = block_of(data);
     if (block == nullptr) return;
-    TORCH_CHECK(block->device == device, "record_stream: the stream is of device ",
-                static_cast<int>(device), ", the memory of device ", block->device);
+    TORCH_CHECK(block->device == device, "record_stream: the stream belongs to device ",
+                static_cast<int>(device), ", but the memory belongs to device ", block->device);
     cache(device).record_stream(block, stream);
   }
 
@@ -167,8 +167,8 @@ class Allocator final : public DeviceAllocatorBase {
 
   /// Limits this process to a fraction of a device's memory, from 0 to 1.
   static void set_fraction(int device, double fraction) {
-    TORCH_CHECK_VALUE(fraction >= 0 && fraction <= 1, "a fraction of memory is from 0 to 1, not ",
-                      fraction);
+    TORCH_CHECK_VALUE(fraction >= 0 && fraction <= 1,
+                      "the memory fraction must be from 0 to 1, got ", fraction);
     const double total = static_cast<double>(memory_info(device).total);
     cache(device).set_limit(fraction == 1 ? std::numeric_limits<std::size_t>::max()
                                           : static_cast<std::size_t>(total * fraction));
@@ -300,7 +300,8 @@ class Allocator final : public DeviceAllocatorBase {
   }
 
   /// Does nothing in a forked child: the driver that allocated the block is not available there,
-  /// and its allocator may be locked. A driver error cannot be thrown from here: the block is lost.
+  /// and its allocator may be locked. A driver error cannot be thrown from here: the block is
+  /// leaked.
   static void free_block(void* context) {
     if (context == nullptr || Devices<Runtime>::forked()) return;
     auto* const block = static_cast<MemoryBlock*>(context);
@@ -309,7 +310,7 @@ class Allocator final : public DeviceAllocatorBase {
       report(block, -static_cast<std::int64_t>(block->bytes), where);
       cache(where.index()).free(block);
     } catch (const std::exception& error) {
-      TORCH_WARN("memory of ", where, " is lost: ", error.what());
+      TORCH_WARN("memory on ", where, " is leaked: ", error.what());
     }
   }
 

@@ -90,8 +90,8 @@ class AutocastKernel final : public c10::OperatorKernel {
       if (!is_eligible(tensor) || result == at::kFloat) return;
       if (tensor.scalar_type() == at::kFloat) result = at::kFloat;
       TORCH_CHECK(result == at::kFloat || tensor.scalar_type() == lower,
-                  "Unexpected floating ScalarType in at::autocast::prioritize: ",
-                  tensor.scalar_type(), ", where autocast uses ", lower);
+                  "Unexpected floating ScalarType in at::autocast::prioritize: got ",
+                  tensor.scalar_type(), ", but autocast uses ", lower);
     };
     for (std::size_t i = first; i < stack.size(); ++i) {
       const bool optional =

@@ -16,13 +16,13 @@ namespace backendkit {
 /// the device then has that name: `torch::Device(name)` and the generic code for accelerators know
 /// it. If Python or the program has given it the same name already, that is not an error.
 inline std::string claim(const std::string& name) {
-  const std::string one = "PyTorch has room for one such backend in a process, and ";
+  const std::string one = "PyTorch supports one PrivateUse1 backend per process, and ";
   const std::string taken = c10::get_privateuse1_backend();
   if (c10::is_privateuse1_backend_registered() && taken != name) {
-    return one + "device `" + taken + "` has taken it";
+    return one + "device `" + taken + "` is already registered";
   }
   if (at::isPrivateUse1HooksRegistered() || c10::impl::hasDeviceGuardImpl(kDeviceType)) {
-    return one + "another library has registered one already";
+    return one + "another library has already registered one";
   }
   try {
     c10::register_privateuse1_backend(name);

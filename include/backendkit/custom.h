@@ -67,7 +67,7 @@ inline void call_and_count_changes(const c10::OperatorHandle& op, c10::DispatchK
       if (!tensor.defined()) continue;
       TORCH_CHECK(!c10::GradMode::is_enabled() || !tensor.requires_grad(), "`", op.operator_name(),
                   "` writes to its arguments, so it has no gradient, but `", arguments[i].name(),
-                  "` requires one: call it below torch.no_grad()");
+                  "` requires one: call it under torch.no_grad()");
       if (alias != nullptr && alias->isWrite()) written.push_back(tensor);
     }
   }

@@ -31,7 +31,7 @@ class Fallbacks {
                   torch::jit::Stack* stack) {
     Devices<Runtime>::check_not_forked();
     FallbackCount& count = FallbackCounts::of(op.operator_name());
-    heed_mode(op, keys, count);
+    apply_fallback_mode(op, keys, count);
     at::RecordFunction range(at::RecordScope::FUNCTION);
     if (range.isActive()) range.before("backendkit::fallback " + c10::toString(op.operator_name()));
     const auto start = std::chrono::steady_clock::now();
@@ -48,15 +48,15 @@ class Fallbacks {
     refuse(op, keys, "set `fallback = \"cpu\"`", "");
   }
 
-  /// Implements `backendkit::call_fallback`; `answer` is one of the functions above.
-  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
+  /// Implements `backendkit::call_fallback`; `boxed_fallback` is one of the functions above.
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* boxed_fallback>
   static void call_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
     const auto own = own_implementations().find(local_name(op));
     if (own != own_implementations().end() && op.schema().name().starts_with("aten::")) {
       own->second.callBoxed(op, keys, stack);
     } else {
-      answer(op, keys, stack);
+      boxed_fallback(op, keys, stack);
     }
   }
 
@@ -73,24 +73,26 @@ class Fallbacks {
   [[noreturn]] static void refuse(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                   const char* remedy, const char* why) {
     const bool dense = key_on_cpu(keys) == c10::DispatchKey::CPU;
-    const std::string way = dense ? ": name one in [operators.kernels] of backend.toml, \"" +
-                                        local_name(op) + "\" = \"FUNCTION\", or "
-                                  : ", and kernels are for dense tensors: to let the CPU compute "
-                                    "it for sparse, quantized or nested ones, ";
+    const std::string way = dense ? ": add `\"" + local_name(op) +
+                                        "\" = \"FUNCTION\"` to [operators.kernels] in "
+                                        "backend.toml, or "
+                                  : ", and kernels support only dense tensors: to let the CPU "
+                                    "compute it for sparse, quantized and nested tensors, ";
     TORCH_CHECK_NOT_IMPLEMENTED(false, "`", c10::toString(op.operator_name()),
                                 "` has no kernel for device ",
                                 c10::DeviceTypeName(kDeviceType, true), why, way, remedy);
     std::abort();
   }
 
-  static void heed_mode(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                        FallbackCount& count) {
+  static void apply_fallback_mode(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                                  FallbackCount& count) {
     switch (fallback_mode()) {
       case FallbackMode::kQuiet:
         return;
       case FallbackMode::kError:
-        refuse(op, keys, "unset the variable",
-               ", and the environment has BACKENDKIT_FALLBACK=error, which forbids the CPU");
+        refuse(
+            op, keys, "unset BACKENDKIT_FALLBACK",
+            ", and BACKENDKIT_FALLBACK=error in the environment forbids the fallback to the CPU");
       case FallbackMode::kWarn:
         if (!count.warned.exchange(true)) {
           TORCH_WARN("`", c10::toString(op.operator_name()), "` has no kernel for device ",

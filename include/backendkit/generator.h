@@ -64,8 +64,8 @@ class Generator final : public c10::GeneratorImpl {
   /// Sets the state that `get_state` returned: the bytes of seed and offset.
   void set_state(const c10::TensorImpl& state) override {
     at::detail::check_rng_state(state);
-    TORCH_CHECK(state.numel() == kStateBytes, "RNG state of ", device().type(), " has ",
-                kStateBytes, " bytes, not ", state.numel());
+    TORCH_CHECK(state.numel() == kStateBytes, "the RNG state of ", device().type(), " must have ",
+                kStateBytes, " bytes, got ", state.numel());
     std::uint64_t words[2];
     std::memcpy(words, state.data_dtype_initialized<std::uint8_t>(), kStateBytes);
     check_offset(words[1]);  // an invalid state changes nothing

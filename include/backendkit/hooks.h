@@ -79,7 +79,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   at::Device getDeviceFromPtr(void* data) const override {
     const int device = Allocator<Runtime>::device_of(data);
     LateRegistration::make_all();
-    TORCH_CHECK(device >= 0, "a pointer is not one into memory that was allocated for ",
+    TORCH_CHECK(device >= 0, "the pointer does not point into memory that was allocated on ",
                 c10::DeviceTypeName(kDeviceType, true));
     return {kDeviceType, static_cast<c10::DeviceIndex>(device)};
   }

@@ -7,17 +7,17 @@
 
 #include <torch/library.h>
 
-#include <backendkit/refusal.h>
+#include <backendkit/registration_problem.h>
 
 namespace backendkit {
 
 /// Registers operators with `fill` and keeps them registered. PyTorch's own macros unregister them
 /// when static objects are destroyed, while threads may still compute in a program whose `main` has
-/// returned. Registers nothing and returns null if `refusal` gives a reason.
+/// returned. Registers nothing and returns null if `registration_problem` gives a reason.
 inline torch::Library* register_for_good(torch::Library::Kind kind, const char* name,
                                          std::optional<c10::DispatchKey> key, const char* file,
                                          std::uint32_t line, void (*fill)(torch::Library&)) {
-  if (refusal() != nullptr) return nullptr;
+  if (registration_problem() != nullptr) return nullptr;
   auto* const library = new torch::Library(kind, name, key, file, line);
   fill(*library);
   return library;

@@ -26,7 +26,7 @@ class MemoryOperators {
     library.def("set_memory_fraction(int device, float fraction) -> ()", &set_fraction);
     library.def("memory_fraction(int device) -> float", &fraction);
     library.def("memory_snapshot(int device) -> (int[], int[])", &snapshot);
-    library.def("keep_memory_history(int device, int most) -> ()", &keep_history);
+    library.def("record_memory_history(int device, int most) -> ()", &record_history);
     library.def("memory_history(int device) -> (str[], int[])", &history);
   }
 
@@ -99,9 +99,9 @@ class MemoryOperators {
     return {std::move(segments), std::move(blocks)};
   }
 
-  static void keep_history(std::int64_t device, std::int64_t most) {
-    TORCH_CHECK_VALUE(most >= 0, "a history has 0 events or more, not ", most);
-    cache(device).keep_history(static_cast<std::size_t>(most));
+  static void record_history(std::int64_t device, std::int64_t most) {
+    TORCH_CHECK_VALUE(most >= 0, "max_entries must not be negative, got ", most);
+    cache(device).record_history(static_cast<std::size_t>(most));
   }
 
   /// The actions, and rows of four: address (for out of memory, the free bytes), bytes, stream,

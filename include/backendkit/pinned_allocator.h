@@ -68,7 +68,7 @@ class PinnedAllocator final : public HostAllocatorBase {
                 Devices<Runtime>::failure().empty() ? "" : " ", Devices<Runtime>::failure());
     Devices<Runtime>::use();
     MemoryBlock* const block = cache().allocate(bytes, PinnedMemory<Runtime>::kHost);
-    TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, "out of pinned memory of the host for ",
+    TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, "out of pinned host memory for ",
                      DisplayName::get(), ". Tried to allocate ", bytes, " bytes");
     return {block->pointer, block, &free_block, host};
   }
@@ -128,7 +128,7 @@ class PinnedAllocator final : public HostAllocatorBase {
     try {
       cache().free(static_cast<MemoryBlock*>(context));
     } catch (const std::exception& error) {
-      TORCH_WARN("pinned memory is lost: ", error.what());
+      TORCH_WARN("pinned memory is leaked: ", error.what());
     }
   }
 };

@@ -29,7 +29,7 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
     if (HasElapsedMs<Runtime> || cpu_ns != nullptr) {
       *event = std::make_shared<TimedEvent<Runtime>>(current);
     } else {
-      warn_of_no_times<Runtime>();
+      warn_without_timing<Runtime>();
     }
     if (cpu_ns != nullptr) *cpu_ns = c10::getTime();
   }
@@ -63,7 +63,9 @@ class ProfilerStubs final : public torch::profiler::impl::ProfilerStubs {
 
  private:
   static void no_ranges() {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "PyTorch marks no ranges for ", DisplayName::get());
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, DisplayName::get(),
+        " has no profiler ranges: PyTorch supports them only for CUDA and ITT");
   }
 };
 

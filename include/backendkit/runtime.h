@@ -339,25 +339,28 @@ constexpr bool check_optional_functions() {
 #undef BACKENDKIT_CHECK_OPTIONAL
   constexpr bool any_stream =
       HasCreateStream<Runtime> || HasSynchronizeStream<Runtime> || HasQueryStream<Runtime>;
-  static_assert(!any_stream || HasStreams<Runtime>,
-                "a Runtime with streams has create_stream, synchronize_stream and query_stream");
+  static_assert(
+      !any_stream || HasStreams<Runtime>,
+      "a Runtime with streams must implement create_stream, synchronize_stream and query_stream");
   constexpr bool any_event = HasCreateEvent<Runtime> || HasDestroyEvent<Runtime> ||
                              HasRecordEvent<Runtime> || HasWaitEvent<Runtime> ||
                              HasQueryEvent<Runtime> || HasSynchronizeEvent<Runtime>;
   static_assert(!any_event || HasEvents<Runtime>,
-                "a Runtime with events has create_event, destroy_event, record_event, wait_event, "
-                "query_event and synchronize_event");
+                "a Runtime with events must implement create_event, destroy_event, record_event, "
+                "wait_event, query_event and synchronize_event");
   constexpr bool any_pinned =
       HasAllocateHost<Runtime> || HasDeallocateHost<Runtime> || HasIsHostPointer<Runtime>;
   static_assert(!any_pinned || HasPinnedMemory<Runtime>,
-                "a Runtime with pinned memory has allocate_host, deallocate_host and "
+                "a Runtime with pinned memory must implement allocate_host, deallocate_host and "
                 "is_host_pointer");
   static_assert(HasCanAccessPeer<Runtime> == HasCopyPeer<Runtime>,
-                "a Runtime with peer copies has can_access_peer and copy_peer");
+                "a Runtime with peer copies must implement can_access_peer and copy_peer");
   static_assert(HasSaveMetadata<Runtime> == HasLoadMetadata<Runtime>,
-                "a Runtime with metadata has save_metadata and load_metadata");
-  static_assert(!HasElapsedMs<Runtime> || HasEvents<Runtime>,
-                "a Runtime with elapsed_ms has events: create_event and the others");
+                "a Runtime with metadata must implement save_metadata and load_metadata");
+  static_assert(
+      !HasElapsedMs<Runtime> || HasEvents<Runtime>,
+      "a Runtime with elapsed_ms must also implement the functions for events: create_event "
+      "and the others");
   return true;
 }
 

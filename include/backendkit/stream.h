@@ -59,8 +59,8 @@ class Streams {
       }
     }
     TORCH_CHECK(found != nullptr, c10::DeviceTypeName(kDeviceType, true), ":",
-                static_cast<int>(device), " has no stream ", id,
-                ": torch.Stream(device) and stream pools give out the streams that there are");
+                static_cast<int>(device), " has no stream with id ", id,
+                ": create streams with torch.Stream(device)");
     return found;
   }
 

@@ -162,7 +162,7 @@ class TensorOperators {
 
   static void record_stream(at::Tensor& self, at::Stream stream) {
     TORCH_CHECK(stream.device_type() == kDeviceType, "record_stream: a tensor on ", self.device(),
-                " is not used by a stream of ", stream.device());
+                " cannot be used on a stream of ", stream.device());
     Streams<Runtime>::handle(stream.device_index(), stream.id());  // throws for an invalid id
     backendkit::record_stream<Runtime>(self.storage().data_ptr(), stream.id(),
                                        stream.device_index());
@@ -214,7 +214,7 @@ class TensorOperators {
 
   static void check_options(std::optional<at::Layout> layout, std::optional<bool> pin_memory) {
     TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided,
-                "only strided tensors can be made on ", c10::DeviceTypeName(kDeviceType, true));
+                "only strided tensors can be created on ", c10::DeviceTypeName(kDeviceType, true));
     TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
   }
 

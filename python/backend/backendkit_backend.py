@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scikit-build-core, as pip and build call it; says what to type where it is not installed.
+"""scikit-build-core, as pip and build call it; says what to type if it is not installed.
 
 pip installs it by itself, except with --no-build-isolation.
 """

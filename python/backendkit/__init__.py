@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of BackendKit lie: its program, C++ headers, CMake package and device tests."""
+"""Where the parts of BackendKit are: its program, C++ headers, CMake package and device tests."""
 
 from __future__ import annotations
 

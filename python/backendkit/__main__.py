@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `backendgen` of a pip installation: hands over to the program."""
+"""The command `backendgen` of a pip installation: runs the program."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the setup.py of a backend's project does: CMake builds, setuptools packages.
 
-Everything made lies below build/, so that a second build compiles only what changed:
+All output goes below build/, so that a second build compiles only what changed:
 
     build/torch-2.13/      CMake's folder for that release of PyTorch
-    build/stage/           what `cmake --install` laid out for a wheel
+    build/stage/           what `cmake --install` installed for a wheel
     build/editable/2.13/   the same for `pip install -e .`, without the vendor's Python files
 """
 
@@ -35,7 +35,7 @@ try:
 except ModuleNotFoundError:
     raise SystemExit(
         f"error: setuptools {setuptools.__version__} in {sys.executable} is too old to build a "
-        "backend's wheel, which takes 70.1 or newer\n"
+        "backend's wheel, which needs 70.1 or newer\n"
         'help: `python -m pip install "setuptools>=70.1"`'
     ) from None
 
@@ -52,10 +52,10 @@ def setup_backend(**keywords: Any) -> None:
     Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH.
     """
     os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
-    os.umask(0o022)  # a wheel holds the modes of its files
+    os.umask(0o022)  # a wheel stores the modes of its files
     project = _Project()
-    # Not beside setup.py: there Python would take it for an installed package, and so its entry
-    # points for those of an installed backend.
+    # Not next to setup.py: there Python would treat the metadata as an installed package, and its
+    # entry points as those of an installed backend.
     base = Path("build", "metadata")
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
@@ -102,7 +102,7 @@ class _Project:
         self.torch_minor = ".".join(self.facts["torch_version"].split(".")[:2])
 
     def build(self, stage: Path) -> None:
-        """Compiles what changed and lays the package out in `stage`, which holds nothing else."""
+        """Compiles what changed and installs the package in `stage`, after emptying it."""
         tree = self.folder / "build" / f"torch-{self.torch_minor}"
         cmake = _tool("cmake", "CMAKE_BIN_DIR")
         _run(cmake, "-S", str(self.folder), "-B", str(tree), *self._configuration(tree))
@@ -114,7 +114,7 @@ class _Project:
         _run(cmake, "--install", str(tree), "--config", _build_type(), *place)
 
     def _note(self) -> str:
-        """What explains a build that fails with a PyTorch that BackendKit does not know."""
+        """What to add to the error if this PyTorch is newer than the newest tested one."""
         newest = self.facts["torch_newest_tested"]
         if _numbers(self.torch_minor) <= _numbers(newest):
             return ""
@@ -133,7 +133,7 @@ class _Project:
         generator = os.environ.get("CMAKE_GENERATOR", "Ninja")
         if generator == "Ninja":
             arguments += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}"]
-        # CMake refuses a folder that it made for another generator, or before the project moved.
+        # CMake rejects a build folder of another generator, or of a project that has moved.
         cache = tree / "CMakeCache.txt"
         if cache.is_file():
             lines = cache.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -158,7 +158,7 @@ def _torch_folder() -> str:
 
 
 def _tool(name: str, folder: str) -> str:
-    """The program of the pip package `name`, which says in `folder` where that is, or of PATH."""
+    """The program `name` of the pip package, whose attribute `folder` has its place, or of PATH."""
     if importlib.util.find_spec(name) is not None:
         path = shutil.which(name, path=getattr(importlib.import_module(name), folder, ""))
         if path is not None:
@@ -183,7 +183,7 @@ def _run(program: str, *arguments: str, note: str = "") -> None:
     status = subprocess.run([program, *arguments], check=False).returncode
     if status != 0:
         step = {"-S": "configure", "--build": "build"}.get(arguments[0], "install")
-        raise ExecError(f"CMake could not {step} the backend; its messages stand above{note}")
+        raise ExecError(f"CMake could not {step} the backend: see its messages above{note}")
 
 
 class _Build(build_py):
@@ -206,7 +206,7 @@ class _Build(build_py):
 
 
 class _Sdist(sdist):
-    """`sdist`: only the sources, and on stderr what may be one and was left out."""
+    """`sdist`: packages the sources, and lists on stderr the left-out files that may be some."""
 
     def make_distribution(self) -> None:
         # Not the metadata that setuptools keeps there.
@@ -217,12 +217,13 @@ class _Sdist(sdist):
         left_out = sorted(set(sources.doubtful) - set(self.filelist.files))
         for path in left_out:
             print(
-                f"note: the sdist leaves out {path}, which a build may have made", file=sys.stderr
+                f"note: the sdist leaves out {path}, which looks like the output of a build",
+                file=sys.stderr,
             )
         if left_out:
             print(
-                "help: a source that only looks so: `git add --force` it, or name it in "
-                f"MANIFEST.in: `include {left_out[0]}`",
+                "help: if it is a source file, `git add --force` it, or add "
+                f"`include {left_out[0]}` to MANIFEST.in",
                 file=sys.stderr,
             )
         super().make_distribution()
@@ -250,7 +251,7 @@ class _Develop(Command):
 
 
 class _EditableWheel(Command):
-    """`editable_wheel`: a wheel that holds no more than the path of build/editable."""
+    """`editable_wheel`: a wheel that contains only the path of build/editable."""
 
     description = "create a wheel for `pip install -e .`"
     user_options = [
@@ -263,14 +264,14 @@ class _EditableWheel(Command):
         self.dist_info_dir = None
 
     def finalize_options(self) -> None:
-        """Nothing to settle: both options are taken as they come."""
+        """Both options are used unchanged."""
 
     def run(self) -> None:
         project = _Project()
         place = project.folder / "build" / "editable" / project.torch_minor
         project.build(place)
         source = project.folder / project.package
-        _leave_to(source, place / project.package)
+        _remove_copies(source, place / project.package)
 
         paths = project.folder / "build" / "editable" / "path"
         shutil.rmtree(paths, ignore_errors=True)
@@ -282,12 +283,12 @@ class _EditableWheel(Command):
         self.run_command("bdist_wheel")
 
 
-def _leave_to(source: Path, package: Path) -> None:
-    """Takes from `package` the files that it has from `source`, and says where those are now."""
+def _remove_copies(source: Path, package: Path) -> None:
+    """Deletes the copies of files of `source` from `package`, which names their folder instead."""
     for path in source.rglob("*"):
         copy = package / path.relative_to(source)
         if path.is_file() and copy.is_file():
             copy.unlink()
-    says = "Where the Python files are that are edited, not built."
+    says = "The folder of the Python files that this editable install uses directly."
     text = f'"""{says}"""\n\nSOURCE = {str(source)!r}\n'
     (package / "_editable.py").write_text(text, encoding="utf-8")

@@ -28,13 +28,13 @@ def main() -> NoReturn:
     chosen = [_in(folder, argument) for argument in sys.argv[1:]]
     if chosen == sys.argv[1:]:
         chosen.append(folder)
-    # The suite may lie where nobody can write, so it keeps no cache there.
+    # The suite's folder may be read-only, so pytest writes no cache there.
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder]
     sys.exit(subprocess.call([*command, *chosen]))
 
 
 def _in(folder: str, argument: str) -> str:
-    """The path of a file of the suite, where an argument names one; the argument otherwise."""
+    """The path of a file of the suite, if the argument names one; otherwise the argument."""
     path = os.path.join(folder, argument)
     return path if os.path.isfile(path.partition("::")[0]) else argument
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of a project belong into its sdist.
+"""Which files of a project belong in its sdist.
 
-All that git tracks do, whatever their names: the vendor has said so. Of the rest, those that git
-does not ignore and that neither their names nor their contents tell as results, caches or
-leftovers.
+Every file that git tracks belongs in it, whatever its name: the vendor has decided so. Any other
+file belongs in it unless git ignores it, or its name or contents show that it is a build result, a
+cache or a leftover.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEFTOVER = re.compile(
     r"|CMakeCache\.txt|cmake_install\.cmake|CMakeUserPresets\.json|compile_commands\.json"
     r"|Thumbs\.db|desktop\.ini"
 )
-# What may be a library or a program that the build needs.
+# Compiled files, which may nevertheless be sources: a library or program that the build needs.
 _COMPILED = re.compile(r".*\.(o|obj|a|lib|so|so\.[\d.]+|dylib|dll|pyd|exe|whl|egg)|(vg)?core\.\d+")
 _ELF_HEAD = struct.Struct("<4s12xHH")
 _ELF_CORE = 4
@@ -40,11 +40,11 @@ _ELF_CORE = 4
 class Sources(NamedTuple):
     """The files of a project, relative to its folder and sorted."""
 
-    #: What belongs into the sdist.
+    #: What belongs in the sdist.
     files: list[str]
-    #: What was left out as the result of a build, though it may be a source by its place.
+    #: What was left out because it looks like the output of a build, but may be a source.
     doubtful: list[str]
-    #: Why git could not be asked; empty where it was, or where nothing speaks of git.
+    #: Why git could not be asked; empty if it was asked, or if the project does not use git.
     trouble: str
 
 
@@ -75,9 +75,9 @@ def find_sources(package: str) -> Sources:
 
 
 def _files(top: str) -> Iterator[str]:
-    """The files below a folder, without the folders that hold none of a vendor's own.
+    """The files below a folder, except in folders that cannot contain the vendor's own files.
 
-    Links to folders are followed where they are relative: those belong to the project's tree.
+    Relative links to folders are followed, because they belong to the project's tree.
     """
     for folder, folders, files in os.walk(top, followlinks=True):
         at_top = os.path.normpath(folder) == "."
@@ -100,7 +100,7 @@ def _may_hold_sources(parent: str, name: str) -> bool:
         return False
     if not os.path.islink(path):
         return True
-    # A link to a folder that it lies in has no end.
+    # Following a link to a folder that contains the link would never end.
     inside = os.path.realpath(parent) + os.sep
     target = os.path.realpath(path)
     return not os.path.isabs(os.readlink(path)) and not inside.startswith(target + os.sep)
@@ -117,7 +117,7 @@ def _in_repository() -> bool:
 
 
 def _git(*words: str, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    # Whoever runs in one of git's hooks has variables that speak of another repository.
+    # In one of git's hooks, these variables name another repository.
     own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     return subprocess.run(["git", *words], input=text, capture_output=True, env=own, check=False)
 
@@ -127,11 +127,11 @@ def _names(output: bytes) -> list[str]:
 
 
 def _tracked() -> tuple[list[str] | None, str]:
-    """What git tracks here, or None where it does not track the project; why, if git fails."""
+    """What git tracks here, or None if it does not track the project; and why, if git fails."""
     listed = _git("ls-files", "-z", "--cached", "--recurse-submodules")
     if listed.returncode != 0:
         said = listed.stderr.decode(errors="replace").strip().splitlines() or ["git fails"]
-        return None, f"git cannot say what it tracks: {said[0]}" if _in_repository() else ""
+        return None, f"git cannot list the tracked files: {said[0]}" if _in_repository() else ""
     names = _names(listed.stdout)
     if "backend.toml" not in names:
         return None, ""
@@ -140,7 +140,7 @@ def _tracked() -> tuple[list[str] | None, str]:
 
 def _ignored(paths: Iterable[str], in_repository: bool) -> set[str]:
     """Those of the paths that git ignores, by the rules of its repository or of this folder."""
-    # Beyond a link git knows nothing; it is asked about the link.
+    # Git does not follow links, so it is asked about the link.
     asked: dict[str, list[str]] = {}
     for path in paths:
         asked.setdefault(_first_link(path), []).append(path)
@@ -176,6 +176,6 @@ def _elf_head(path: str) -> tuple[int, int]:
 
 
 def _is_compiled(path: str) -> bool:
-    """Whether a file is a memory dump or was compiled for this machine; a device's is a source."""
+    """Whether a file is a core dump or compiled for this machine; code for a device is a source."""
     kind, machine = _elf_head(path)
     return kind == _ELF_CORE or (kind != 0 and machine == _elf_head(sys.executable)[1])

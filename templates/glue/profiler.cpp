@@ -6,7 +6,7 @@
 
 #include <backendkit/profiled_range.h>
 #include <backendkit/profiler.h>
-#include <backendkit/refusal.h>
+#include <backendkit/registration_problem.h>
 
 namespace backendkit {
 
@@ -27,7 +27,7 @@ ProfiledRange::~ProfiledRange() = default;
 namespace {
 
 [[maybe_unused]] const bool registered = [] {
-  if (backendkit::refusal() != nullptr) return false;
+  if (backendkit::registration_problem() != nullptr) return false;
   backendkit::register_profiler<::{{runtime}}>("_{{package}}");
   return true;
 }();

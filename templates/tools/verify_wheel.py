@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a backend's wheel and proves it: verify_wheel.py WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
+"""Opens a backend's wheel and verifies it: verify_wheel.py WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
 
 Prints lines "KIND<tab>TEXT" for `backendgen wheel` to show; exits with 1 after a line "error".
 """
@@ -58,12 +58,12 @@ def check_library(member, folder):
     if not base.endswith(".so"):
         return
     if shutil.which("readelf") is None:
-        fail("`readelf` is needed to look into a library", "apt-get install binutils")
+        fail("found no `readelf`, which is needed to inspect libraries", "apt-get install binutils")
     needed, run_paths = dynamic_section(os.path.join(folder, member))
     for library in needed:
         if library.startswith(("libpython", "libtorch_python")):
             fail(
-                f"{member} needs {library}, so the wheel would serve one Python only",
+                f"{member} needs {library}, so the wheel would work with only one version of Python",
                 "include no header of torch/csrc/autograd/python or pybind11",
             )
     for path in run_paths:
@@ -75,7 +75,7 @@ def check_paths(archive, project):
     for member in archive.namelist():
         if os.fsencode(project) + b"/" in archive.read(member):
             fail(
-                f"{member} holds the path of this project's folder",
+                f"{member} contains the path of this project's folder",
                 "build with `-ffile-prefix-map`, as add_torch_backend() does",
             )
 
@@ -106,8 +106,8 @@ def main():
         config = f"{package}/share/cmake/{package}/{package}Config.cmake"
         if config not in archive.namelist():
             fail(
-                f"{name} has no {config}, by which programs in C++ find the backend",
-                "install the backend as add_torch_backend() says",
+                f"{name} has no {config}, with which C++ programs find the backend",
+                "install the backend with the rules of add_torch_backend()",
             )
         for member in libraries:
             check_library(member, folder)

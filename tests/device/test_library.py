@@ -10,6 +10,8 @@ import sys
 import pytest
 import torch
 
+ONE_BACKEND = "PyTorch supports one PrivateUse1 backend per process, and"
+
 PRELUDE = """
 import ctypes, importlib, sys, warnings
 import torch
@@ -77,7 +79,7 @@ torch.utils.rename_privateuse1_backend("taken")
 print(open_library(LIBRARIES[0]).decode())
 print(named(), has_kernels())
 """
-    why = "PyTorch has room for one such backend in a process, and device `taken` has taken it"
+    why = f"{ONE_BACKEND} device `taken` is already registered"
     lines, warned = run(program)
     assert lines == [why, "taken False"]
     assert f"device `{name}` is not available: {why}" in warned
@@ -86,7 +88,7 @@ print(named(), has_kernels())
 def test_a_second_copy_registers_nothing(run):
     program = "print(*map(open_library, LIBRARIES), has_kernels(), sep='\\n')"
     lines, warned = run(program)
-    why = "PyTorch has room for one such backend in a process, and another library has registered"
+    why = f"{ONE_BACKEND} another library has already registered"
     assert lines[0] == "None"
     assert why in lines[1]
     assert lines[2] == "True"
@@ -116,5 +118,5 @@ print(text.partition("is not loaded: ")[2])
 """
     lines, _ = run(program)
     assert lines[:2] == ["None", "False"]
-    assert "another library has registered one already" in lines[2]
-    assert lines[3].startswith("help: `pip uninstall` the one that you do not need")
+    assert "another library has already registered one" in lines[2]
+    assert lines[3].startswith("help: `pip uninstall` the backend that you do not need")

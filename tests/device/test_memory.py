@@ -164,7 +164,7 @@ def test_a_fraction_of_the_memory(module, device, name, display_name):
     assert module.memory_stats()["num_alloc_retries"] == 2
     assert module.memory_stats()["num_ooms"] == 1
     for wrong in (-0.1, 1.5, float("nan")):
-        with pytest.raises(ValueError, match="a fraction of memory is from 0 to 1"):
+        with pytest.raises(ValueError, match="the memory fraction must be from 0 to 1"):
             module.set_per_process_memory_fraction(wrong)
 
 

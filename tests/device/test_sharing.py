@@ -168,7 +168,7 @@ def test_tensors_are_arguments_of_processes(name, tmp_path, strategy):
 
 def test_memory_that_is_not_shared_is_told(device, display_name):
     layer = torch.nn.Linear(2, 1).to(device)
-    with pytest.warns(UserWarning, match=f"share no memory of {display_name}"):
+    with pytest.warns(UserWarning, match=f"cannot share memory of {display_name}"):
         layer.share_memory()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

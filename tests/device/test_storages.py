@@ -244,7 +244,7 @@ def test_pinning_is_for_the_cpu(storage):
 
 
 def test_sharing_does_nothing(storage):
-    with pytest.warns(UserWarning, match="share no memory"):
+    with pytest.warns(UserWarning, match="cannot share memory"):
         assert storage.share_memory_() is storage
     assert storage.tolist()[6:8] == [128, 63]
 

@@ -129,7 +129,7 @@ def test_what_a_stream_uses_is_not_given_out(device, streams, work):
 
 def test_a_stream_of_another_kind_is_not_recorded(device):
     cpu = torch.Stream(stream_id=0, device_index=0, device_type=0)
-    with pytest.raises(RuntimeError, match="not used by a stream of cpu"):
+    with pytest.raises(RuntimeError, match="cannot be used on a stream of cpu"):
         torch.ones(4, device=device).record_stream(cpu)
 
 

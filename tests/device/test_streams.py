@@ -130,9 +130,9 @@ def test_a_stream_that_does_not_exist(device, stream_id):
     bogus = torch.Stream(stream_id=stream_id, device_index=0, device_type=PRIVATE_USE_ONE)
     tensor = torch.zeros(2, device=device)
     for use in (bogus.synchronize, bogus.query, lambda: tensor.record_stream(bogus)):
-        with pytest.raises(RuntimeError, match=f"has no stream {stream_id}"):
+        with pytest.raises(RuntimeError, match=f"has no stream with id {stream_id}"):
             use()
-    with pytest.raises(RuntimeError, match=f"has no stream {stream_id}"), on(bogus):
+    with pytest.raises(RuntimeError, match=f"has no stream with id {stream_id}"), on(bogus):
         torch.ones(2).to(device)
     assert torch.ones(2).to(device).sum().item() == 2
 

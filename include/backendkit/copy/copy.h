@@ -49,7 +49,7 @@ class Copier {
     check_storage(dst);
     at::assert_no_partial_overlap(dst, self);
     if (bytes_can_go(src, dst)) {
-      const bool wait = !non_blocking || !keeps_host_memory(src, dst);
+      const bool wait = !non_blocking || !record_pinned_use(src, dst);
       move(dst.mutable_data_ptr(), dst.storage(), src.const_data_ptr(), src.storage(), dst.nbytes(),
            wait);
     } else {
@@ -88,9 +88,9 @@ class Copier {
            dst.is_non_overlapping_and_dense() && src.strides() == dst.strides();
   }
 
-  /// Whether the host's side of a copy is pinned memory. If so, its allocator keeps it until the
-  /// current stream's work has completed.
-  static bool keeps_host_memory([[maybe_unused]] const at::Tensor& src,
+  /// If the host's side of a copy is pinned memory, makes its allocator keep that memory until the
+  /// current stream's work has completed. Returns whether it is pinned.
+  static bool record_pinned_use([[maybe_unused]] const at::Tensor& src,
                                 [[maybe_unused]] const at::Tensor& dst) {
     if constexpr (HasPinnedMemory<Runtime>) {
       if (on_device(src) == on_device(dst)) return false;

@@ -42,7 +42,7 @@ inline void check_storage(const at::Tensor& tensor) {
   const std::size_t needed = bytes_of(tensor).second;
   const std::size_t bytes = tensor.storage().nbytes();
   TORCH_CHECK(tensor.numel() == 0 || needed <= bytes, "a tensor of sizes ", tensor.sizes(),
-              " needs ", needed, " bytes of its storage, which has ", bytes);
+              " needs ", needed, " bytes, but its storage has only ", bytes);
 }
 
 /// The positions of a tensor's elements: runs of bytes without gaps, all of one length.

@@ -56,7 +56,7 @@ class Transfers {
     try {
       finish();
     } catch (const c10::Error& error) {
-      warn_only("a copy of the device failed: ", error.what_without_backtrace());
+      warn_only("a copy to or from the device failed: ", error.what_without_backtrace());
     }
   }
 

@@ -192,8 +192,8 @@ class Devices {
     try {
       const int found = Driver<Runtime>::device_count();
       if (found <= kMost) return found;
-      warn_only("there are ", found, " ", c10::DeviceTypeName(kDeviceType, true),
-                " devices, of which PyTorch can count ", kMost, ": the others cannot be used");
+      warn_only("found ", found, " ", c10::DeviceTypeName(kDeviceType, true),
+                " devices, but PyTorch supports only ", kMost, ": the others cannot be used");
       return kMost;
     } catch (const c10::Error& error) {
       failure_ = new std::string(error.what_without_backtrace());

@@ -13,8 +13,8 @@
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
 
+#include <backendkit/device/allocated_memory.h>
 #include <backendkit/device/driver_error.h>
-#include <backendkit/device/given_memory.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {
@@ -40,8 +40,8 @@ class Driver {
     const int device = call("current_device", kNone, [] { return Runtime::current_device(); });
     if (device < 0 || device >= count) [[unlikely]] {
       returned("current_device", kNone,
-               std::to_string(device) + ", and not the index of one of " + std::to_string(count) +
-                   " devices");
+               std::to_string(device) + ", which is not the index of one of " +
+                   std::to_string(count) + " devices");
     }
     return device;
   }
@@ -54,12 +54,13 @@ class Driver {
   /// Throws if the memory overlaps memory that is already allocated, or is not aligned for any type
   /// of number.
   static void* allocate(std::size_t bytes, int device) {
-    return given("allocate", bytes, device, [&] { return Runtime::allocate(bytes, device); });
+    return checked_memory("allocate", bytes, device,
+                          [&] { return Runtime::allocate(bytes, device); });
   }
 
   static void deallocate(void* pointer, std::size_t bytes, int device) noexcept {
     memory().remove(device, pointer);
-    call_only("deallocate", device, "the device's memory is lost",
+    call_only("deallocate", device, "the device memory is leaked",
               [&] { Runtime::deallocate(pointer, bytes, device); });
   }
 
@@ -77,7 +78,7 @@ class Driver {
     StreamHandle const stream =
         call("create_stream", device, [&] { return Runtime::create_stream(device, priority); });
     if (stream == nullptr) {
-      returned("create_stream", device, "null, which stands for the default stream,");
+      returned("create_stream", device, "null, which means the default stream,");
     }
     return stream;
   }
@@ -100,7 +101,7 @@ class Driver {
   }
 
   static void destroy_event(EventHandle event, int device) noexcept requires HasEvents<Runtime> {
-    call_only("destroy_event", device, "the event is lost",
+    call_only("destroy_event", device, "the event is leaked",
               [&] { Runtime::destroy_event(event, device); });
   }
 
@@ -145,13 +146,14 @@ class Driver {
 
   /// Like `allocate`.
   static void* allocate_host(std::size_t bytes) requires HasPinnedMemory<Runtime> {
-    return given("allocate_host", bytes, kNone, [&] { return Runtime::allocate_host(bytes); });
+    return checked_memory("allocate_host", bytes, kNone,
+                          [&] { return Runtime::allocate_host(bytes); });
   }
 
   static void deallocate_host(void* pointer,
                               std::size_t bytes) noexcept requires HasPinnedMemory<Runtime> {
     memory().remove(kNone, pointer);
-    call_only("deallocate_host", kNone, "pinned memory is lost",
+    call_only("deallocate_host", kNone, "pinned memory is leaked",
               [&] { Runtime::deallocate_host(pointer, bytes); });
   }
 
@@ -233,7 +235,8 @@ class Driver {
   }
 
   template <class Call>
-  static void* given(const char* function, std::size_t bytes, int device, const Call& allocate) {
+  static void* checked_memory(const char* function, std::size_t bytes, int device,
+                              const Call& allocate) {
     void* const pointer = call(function, device, [&]() -> void* {
       try {
         return allocate();
@@ -246,17 +249,18 @@ class Driver {
     if (pointer == nullptr) return nullptr;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (address % alignof(std::max_align_t) != 0) {
-      returned(function, device, "memory that is not aligned for any number");
+      returned(function, device, "memory that is not aligned for every type of number");
     }
     if (!memory().add(device, pointer, bytes)) {
-      returned(function, device, "memory of which it had given a part before");
+      returned(function, device, "memory that overlaps memory that is already allocated");
     }
     return pointer;
   }
 
-  static GivenMemory& memory() {
-    static auto* const given = new GivenMemory;  // memory may be freed after static destructors
-    return *given;
+  static AllocatedMemory& memory() {
+    // Memory may be freed after static destructors.
+    static auto* const memory = new AllocatedMemory;
+    return *memory;
   }
 };
 

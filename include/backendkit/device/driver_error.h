@@ -50,7 +50,7 @@ inline std::string thrown_type() {
 inline std::string thrown_text() {
   const auto or_type = [](const char* text) {
     return text != nullptr && *text != '\0' ? std::string(text)
-                                            : "it threw " + thrown_type() + ", which says nothing";
+                                            : "it threw " + thrown_type() + " without a message";
   };
   try {
     throw;
@@ -69,7 +69,7 @@ inline std::string thrown_text() {
   } catch (int number) {
     return "it threw the number " + std::to_string(number);
   } catch (...) {
-    return "it threw " + thrown_type() + ", which is no std::exception";
+    return "it threw " + thrown_type() + ", which is not a std::exception";
   }
 }
 

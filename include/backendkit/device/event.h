@@ -102,7 +102,7 @@ class Events {
       TORCH_CHECK_VALUE(of(start).timing && of(end).timing,
                         "Both events must be created with argument 'enable_timing=True'.");
       TORCH_CHECK(of(start).device == of(end).device,
-                  "Both events must be of one device to calculate elapsed time.");
+                  "Both events must be on the same device to calculate elapsed time.");
       TORCH_CHECK(query(start) && query(end),
                   "Both events must be completed before calculating elapsed time.");
       return Driver<Runtime>::elapsed_ms(of(start).handle, of(end).handle, of(start).device);

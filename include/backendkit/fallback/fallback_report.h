@@ -84,8 +84,8 @@ inline FallbackMode fallback_mode() {
     if (value == "warn") return FallbackMode::kWarn;
     if (value == "error") return FallbackMode::kError;
     if (!value.empty()) {
-      TORCH_WARN("BACKENDKIT_FALLBACK is `", value,
-                 "`, which means nothing: it can be `warn` or `error`");
+      TORCH_WARN("BACKENDKIT_FALLBACK has the unknown value `", value,
+                 "`, which is ignored: set it to `warn` or `error`");
     }
     return FallbackMode::kQuiet;
   }();

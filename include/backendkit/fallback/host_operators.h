@@ -74,26 +74,26 @@ class HostOperators {
     return found == all().end() ? nullptr : &found->second.kernel;
   }
 
-  /// Registers `answer`, a fallback, for each of these operators without a vendor's kernel.
+  /// Registers `boxed_fallback` for each of these operators without a vendor's kernel.
   /// Otherwise PyTorch's own implementation, an error, would take precedence over the general
   /// fallback.
-  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* boxed_fallback>
   static void register_all(torch::Library& aten) {
     for (const auto& [name, entry] : all()) {
-      register_boxed_unless_own<answer>(aten, entry.local);
+      register_boxed_unless_own<boxed_fallback>(aten, entry.local);
     }
     // The output that PyTorch creates for these losses on a device has a shape about which the CPU
     // warns. The vendor's `out` kernel, if any, computes them.
-    if (!has_kernel("mse_loss.out")) register_boxed_unless_own<answer>(aten, "mse_loss");
+    if (!has_kernel("mse_loss.out")) register_boxed_unless_own<boxed_fallback>(aten, "mse_loss");
     if (!has_kernel("smooth_l1_loss.out")) {
-      register_boxed_unless_own<answer>(aten, "smooth_l1_loss");
+      register_boxed_unless_own<boxed_fallback>(aten, "smooth_l1_loss");
     }
     // PyTorch's own implementations for all devices launch kernels only on devices in its tree.
     for (const char* window : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
-      register_boxed_unless_own<answer>(aten, window);
+      register_boxed_unless_own<boxed_fallback>(aten, window);
     }
     register_unless_own(aten, "conj_physical_", &device_conj_physical_);
-    for (const char* check : checks()) register_boxed_unless_own<answer>(aten, check);
+    for (const char* check : checks()) register_boxed_unless_own<boxed_fallback>(aten, check);
     register_attention_choice(aten);
   }
 
@@ -110,10 +110,11 @@ class HostOperators {
     register_fallback(c10::DispatchKey::AutogradPrivateUse1, torch::CppFunction::makeFallthrough());
   }
 
-  /// Registers `answer` for the operators with which a program may reach such a key before it has a
-  /// tensor of the device, because they are told the device and the layout. `register_layouts`
-  /// registers the rest. tests/device/test_late_registration.py asks PyTorch for the operators.
-  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
+  /// Registers `boxed_fallback` for the operators with which a program may reach such a key before
+  /// it has a tensor of the device, because they are told the device and the layout.
+  /// `register_layouts` registers the rest. tests/device/test_late_registration.py asks PyTorch for
+  /// the operators.
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* boxed_fallback>
   static void register_factories(torch::Library& aten, c10::DispatchKey key) {
     std::vector<const char*> factories = {"_cudnn_init_dropout_state",
                                           "_efficientzerotensor",
@@ -131,16 +132,16 @@ class HostOperators {
     if (key == c10::DispatchKey::NestedTensorPrivateUse1) factories = {"_to_copy"};
     for (const char* factory : factories) {
       if (!has_kernel_for(factory, key)) {
-        aten.impl(factory, torch::CppFunction::makeFromBoxedFunction<answer>());
+        aten.impl(factory, torch::CppFunction::makeFromBoxedFunction<boxed_fallback>());
       }
     }
   }
 
-  /// Registers `answer` for the tensors that are not dense: sparse, compressed, quantized and
-  /// nested ones. That is a fallback for all operators, and for those that PyTorch would else
+  /// Registers `boxed_fallback` for the tensors that are not dense: sparse, compressed, quantized
+  /// and nested ones. That is a fallback for all operators, and for those that PyTorch would else
   /// compute for the device as if the tensor were strided, because it makes them of others; the
   /// CPU's tensors of the layout have kernels for these.
-  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* answer>
+  template <c10::BoxedKernel::BoxedKernelFunction_withDispatchKeys* boxed_fallback>
   static void register_layouts() {
     using c10::BackendComponent;
     using c10::DispatchKey;
@@ -149,7 +150,9 @@ class HostOperators {
       DispatchKey here;
       torch::Library* aten;
     };
-    const auto fallback = [] { return torch::CppFunction::makeFromBoxedFunction<answer>(); };
+    const auto fallback = [] {
+      return torch::CppFunction::makeFromBoxedFunction<boxed_fallback>();
+    };
     std::vector<Layout> layouts;
     for (const DispatchKey layout : {DispatchKey::Sparse, DispatchKey::SparseCsr,
                                      DispatchKey::Quantized, DispatchKey::NestedTensor}) {

@@ -155,8 +155,8 @@ class HostTensors {
       visit(csr(tensor)->plain_indices());
       visit(csr(tensor)->values());
     } else {
-      TORCH_CHECK_NOT_IMPLEMENTED(false, "tensors of layout ", tensor.layout(), " cannot be on ",
-                                  c10::DeviceTypeName(kDeviceType, true));
+      TORCH_CHECK_NOT_IMPLEMENTED(false, c10::DeviceTypeName(kDeviceType, true),
+                                  " does not support tensors of layout ", tensor.layout());
     }
   }
 

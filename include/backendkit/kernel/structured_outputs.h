@@ -71,10 +71,10 @@ class Outputs<Variant::kFunctional, count> {
 };
 
 template <std::size_t count>
-class GivenOutputs {
+class CallerOutputs {
  public:
   template <class... Tensors>
-  explicit GivenOutputs(Tensors&... tensors) : tensors_{std::ref(tensors)...} {}
+  explicit CallerOutputs(Tensors&... tensors) : tensors_{std::ref(tensors)...} {}
 
   const at::Tensor& get(std::size_t i) const {
     return stand_ins_[i].defined() ? stand_ins_[i] : tensors_[i].get();
@@ -96,12 +96,13 @@ class GivenOutputs {
   }
 
  protected:
-  at::Tensor& given(std::size_t i) { return tensors_[i].get(); }
+  at::Tensor& caller_tensor(std::size_t i) { return tensors_[i].get(); }
 
   /// PyTorch's meta functions require exact strides if their kernels need them.
   void match_strides(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                      const at::TensorOptions& options, bool exact) {
-    if (exact && given(i).strides() != strides) stand_ins_[i] = new_output(sizes, strides, options);
+    if (exact && caller_tensor(i).strides() != strides)
+      stand_ins_[i] = new_output(sizes, strides, options);
   }
 
  private:
@@ -110,13 +111,13 @@ class GivenOutputs {
 };
 
 template <std::size_t count>
-class Outputs<Variant::kInPlace, count> : public GivenOutputs<count> {
+class Outputs<Variant::kInPlace, count> : public CallerOutputs<count> {
  public:
-  using GivenOutputs<count>::GivenOutputs;
+  using CallerOutputs<count>::CallerOutputs;
 
   void set(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
            const at::TensorOptions& options, bool exact) {
-    const at::Tensor& self = this->given(i);
+    const at::Tensor& self = this->caller_tensor(i);
     TORCH_CHECK(options.dtype() == self.dtype(), "Bad in-place call: input tensor dtype ",
                 self.dtype(), " and output tensor dtype ", options.dtype(), " should match");
     TORCH_CHECK(options.device() == self.device(), "Bad in-place call: input tensor device ",
@@ -128,13 +129,13 @@ class Outputs<Variant::kInPlace, count> : public GivenOutputs<count> {
 };
 
 template <std::size_t count>
-class Outputs<Variant::kOut, count> : public GivenOutputs<count> {
+class Outputs<Variant::kOut, count> : public CallerOutputs<count> {
  public:
-  using GivenOutputs<count>::GivenOutputs;
+  using CallerOutputs<count>::CallerOutputs;
 
   void set(std::size_t i, c10::IntArrayRef sizes, c10::IntArrayRef strides,
            const at::TensorOptions& options, bool exact) {
-    at::Tensor& out = this->given(i);
+    at::Tensor& out = this->caller_tensor(i);
     TORCH_CHECK(options.dtype() == out.dtype(), "Expected out tensor to have dtype ",
                 options.dtype(), ", but got ", out.dtype(), " instead");
     TORCH_CHECK(options.device() == out.device(), "Expected out tensor to have device ",

@@ -175,9 +175,9 @@ class CachingAllocator : public MemorySizes {
   }
 
   /// Records the latest `most` events from now on; 0 stops recording.
-  void keep_history(std::size_t most) {
+  void record_history(std::size_t most) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    history_.keep(most);
+    history_.set_capacity(most);
   }
 
   /// Adds to the history that the device was out of memory while the driver had `free` bytes.

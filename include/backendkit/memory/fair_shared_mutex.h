@@ -21,15 +21,15 @@ class FairSharedMutex {
   void lock() {
     std::unique_lock<std::mutex> lock(mutex_);
     const std::uint64_t turn = asked_++;
-    changed_.wait(lock, [&] { return turn == turn_ && !alone_ && sharing_ == 0; });
+    changed_.wait(lock, [&] { return turn == turn_ && !exclusive_ && sharing_ == 0; });
     ++turn_;
-    alone_ = true;
+    exclusive_ = true;
   }
 
   void unlock() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      alone_ = false;
+      exclusive_ = false;
     }
     changed_.notify_all();
   }
@@ -37,7 +37,7 @@ class FairSharedMutex {
   void lock_shared() {
     std::unique_lock<std::mutex> lock(mutex_);
     const std::uint64_t turn = asked_++;
-    changed_.wait(lock, [&] { return turn == turn_ && !alone_; });
+    changed_.wait(lock, [&] { return turn == turn_ && !exclusive_; });
     ++turn_;
     ++sharing_;
     notify_next(lock);
@@ -66,7 +66,7 @@ class FairSharedMutex {
   std::uint64_t asked_ = 0;  // number of turns taken; turns count from 0
   std::uint64_t turn_ = 0;   // the current turn
   std::uint64_t sharing_ = 0;
-  bool alone_ = false;
+  bool exclusive_ = false;
 };
 
 }  // namespace backendkit

@@ -50,8 +50,8 @@ struct MemoryEvent {
 /// An allocator's latest events, recorded on request. Not thread-safe.
 class MemoryHistory {
  public:
-  /// Sets the number of events to keep; 0 keeps none and forgets all.
-  void keep(std::size_t most) {
+  /// Sets the number of events to keep; 0 stops recording and forgets all events.
+  void set_capacity(std::size_t most) {
     most_ = most;
     while (events_.size() > most_) events_.pop_front();
   }

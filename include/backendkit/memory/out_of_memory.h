@@ -27,17 +27,16 @@ struct OutOfMemory {
   /// Throws torch.OutOfMemoryError, with the wording of PyTorch's own devices.
   [[noreturn]] void raise() const {
     const std::string where = c10::DeviceTypeName(kDeviceType, true) + ":" + std::to_string(device);
-    std::string text =
-        DisplayName::get() + " out of memory. Tried to allocate " + readable(bytes) + ".";
+    std::string text = DisplayName::get() + " out of memory. Tried to allocate " + readable(bytes);
     if (info) {
-      text += " " + where + " has a total capacity of " + readable(info->total) + " of which " +
+      text += ". " + where + " has a total capacity of " + readable(info->total) + " of which " +
               readable(info->free) + " is free.";
       if (fraction < 1) {
         const double allowed = static_cast<double>(info->total) * fraction;
         text += " " + readable(static_cast<std::size_t>(allowed)) + " allowed.";
       }
     } else {
-      text += " It is for " + where + ".";
+      text += " on " + where + ".";
     }
     const auto allocated = static_cast<std::size_t>(statistics.allocated_bytes.all().current);
     const auto reserved = static_cast<std::size_t>(statistics.reserved_bytes.all().current);

@@ -241,7 +241,7 @@ class DeviceTracer final : public libkineto::IActivityProfiler {
     if constexpr (HasElapsedMs<Runtime>) {
       return std::make_unique<DeviceTrace<Runtime>>(own_);
     } else {
-      warn_of_no_times<Runtime>();
+      warn_without_timing<Runtime>();
       return nullptr;
     }
   }

@@ -12,14 +12,14 @@ namespace backendkit {
 
 /// The first function that a Runtime without `elapsed_ms` has to implement.
 template <class Runtime>
-constexpr const char* lacking_for_times() {
+constexpr const char* missing_timing_function() {
   return HasEvents<Runtime> ? "elapsed_ms" : "create_event";
 }
 
 template <class Runtime>
-void warn_of_no_times() {
-  TORCH_WARN_ONCE("torch.profiler shows no times of ", DisplayName::get(),
-                  ": its Runtime does not implement `", lacking_for_times<Runtime>(), "`");
+void warn_without_timing() {
+  TORCH_WARN_ONCE("torch.profiler shows no times for ", DisplayName::get(),
+                  ": its Runtime does not implement `", missing_timing_function<Runtime>(), "`");
 }
 
 /// A point in the work of a device's current stream whose time can be measured. Raises
@@ -34,7 +34,7 @@ class TimedEvent {
       stream_ = Streams<Runtime>::current(device);
       handle_ = recorded_event<Runtime>(device, stream_, true);
     } else {
-      missing("times for a profiler", lacking_for_times<Runtime>());
+      missing("timing for profilers", missing_timing_function<Runtime>());
     }
   }
 

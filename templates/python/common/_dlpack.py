@@ -30,23 +30,23 @@ def _copy() -> Callable[[torch.Tensor], _Name]:
     return types.FunctionType(_function.__code__, _function.__globals__, _function.__name__)
 
 
-_pytorch_answers = _copy()
+_pytorch_dlpack_device = _copy()
 
 
 def install() -> None:
-    """Makes PyTorch call `answer`. Does nothing if it already does."""
+    """Makes PyTorch call `dlpack_device`. Does nothing if it already does."""
     # A function of another kind belongs to an unknown release.
     if isinstance(_function, types.FunctionType) and not _function.__code__.co_freevars:
-        vars(_function)["__wrapped__"] = _pytorch_answers
-        code = _asks.__code__
+        vars(_function)["__wrapped__"] = _pytorch_dlpack_device
+        code = _dlpack_device.__code__
         names = tuple(__name__ if one == "this module" else one for one in code.co_consts)
         _function.__code__ = code.replace(co_consts=names)
 
 
-def answer(tensor: torch.Tensor) -> _Name:
+def dlpack_device(tensor: torch.Tensor) -> _Name:
     """Returns PyTorch's own answer, if it has one."""
     try:
-        return _pytorch_answers(tensor)
+        return _pytorch_dlpack_device(tensor)
     except ValueError:
         if tensor.device.type != _device._NAME:
             raise
@@ -55,8 +55,8 @@ def answer(tensor: torch.Tensor) -> _Name:
     return DLDeviceType.kDLExtDev, tensor.get_device()
 
 
-def _asks(self: torch.Tensor) -> _Name:
+def _dlpack_device(self: torch.Tensor) -> _Name:
     import importlib  # runs in the namespace of PyTorch's module; `install` sets the name
 
-    name: _Name = importlib.import_module("this module").answer(self)
+    name: _Name = importlib.import_module("this module").dlpack_device(self)
     return name

@@ -23,7 +23,7 @@ _NAME: str = _device._NAME
 _Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def _tensor(
+def _rebuild_tensor(
     kind: type, rebuild: Callable[..., torch.Tensor], arguments: tuple[Any, ...], index: int,
     size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool,
 ) -> torch.Tensor:  # fmt: skip
@@ -35,17 +35,17 @@ def _tensor(
     return made.requires_grad_(requires_grad)
 
 
-def _storage(
+def _rebuild_storage(
     rebuild: Callable[..., torch.UntypedStorage], arguments: tuple[Any, ...], index: int
 ) -> torch.UntypedStorage:
     made: torch.UntypedStorage = rebuild(*arguments).to(device=torch.device(_NAME, index))
     return made
 
 
-def _kept(one: Any) -> Any:
+def _keep_alive(one: Any) -> Any:
     """Returns `one`, and keeps it alive if it is an argument of a process that is being started.
 
-    That process gets the memory by the number of an open file.
+    That process receives the number of an open file, which closes when `one` is destroyed.
     """
     process: Any = get_spawning_popen()
     if process is not None:
@@ -59,7 +59,7 @@ def _spanned(one: torch.Tensor) -> torch.Tensor:
     return one.as_strided((last + 1 if one.numel() else 0,), (1,))
 
 
-def share(module: types.ModuleType) -> None:
+def register_reducers(module: types.ModuleType) -> None:
     """Lets processes send tensors and storages on the device to each other."""
     reduce_tensor: Callable[[torch.Tensor], _Reduced] = vars(module)["reduce_tensor"]
     reduce_storage: Callable[[Any], _Reduced] = vars(module)["reduce_storage"]
@@ -76,15 +76,15 @@ def share(module: types.ModuleType) -> None:
             plain = plain.resolve_conj().resolve_neg()
             stride = plain.stride()
             plain = _spanned(plain)
-        rebuild, arguments = reduce_tensor(_kept(plain.cpu()))
+        rebuild, arguments = reduce_tensor(_keep_alive(plain.cpu()))
         index, requires_grad = one.device.index, one.requires_grad
-        return _tensor, (type(one), rebuild, arguments, index, size, stride, requires_grad)
+        return _rebuild_tensor, (type(one), rebuild, arguments, index, size, stride, requires_grad)
 
     def storage(one: torch.UntypedStorage) -> _Reduced:
         if one.device.type != _NAME:
             return reduce_storage(one)
-        rebuild, arguments = reduce_storage(_kept(one.cpu()))
-        return _storage, (rebuild, arguments, one.device.index)
+        rebuild, arguments = reduce_storage(_keep_alive(one.cpu()))
+        return _rebuild_storage, (rebuild, arguments, one.device.index)
 
     kinds: list[Any] = [*torch._tensor_classes, torch.Tensor, torch.nn.Parameter]
     for kind in kinds:
@@ -97,15 +97,15 @@ def install() -> None:
 
     PyTorch does nothing there, because it assumes that device memory is shared, as CUDA's is.
     """
-    known = torch.UntypedStorage.share_memory_
+    original = torch.UntypedStorage.share_memory_
 
     def share_memory_(self: torch.UntypedStorage, *arguments: Any, **options: Any) -> Any:
         if self.device.type == _NAME:
             warnings.warn(
-                f"processes share no memory of {_device.display_name}: one that gets this tensor "
-                "has a copy, and what it writes is seen by nobody else",
+                f"processes cannot share memory of {_device.display_name}: a process that receives "
+                "this tensor gets a copy, and other processes do not see what it writes",
                 stacklevel=4,
             )
-        return known(self, *arguments, **options)
+        return original(self, *arguments, **options)
 
     torch.UntypedStorage.share_memory_ = share_memory_  # type: ignore[method-assign]

@@ -29,8 +29,8 @@ _Device = Union[int, str, torch.device, None]
 _PRIVATE_USE_1 = 20  # c10::DeviceType::PrivateUse1
 
 
-class _Ours(type):
-    """Makes objects of PyTorch's own class instances of ours if they are on this device."""
+class _OnThisDevice(type):
+    """Makes `isinstance` accept objects of PyTorch's own class that are on this device."""
 
     _base: Any
 
@@ -38,7 +38,7 @@ class _Ours(type):
         return isinstance(instance, cls._base) and instance.device.type == _device._NAME
 
 
-class Stream(metaclass=_Ours):
+class Stream(metaclass=_OnThisDevice):
     """A `torch.Stream`: a queue of work that runs in order, in parallel with other streams.
 
     `device` is by default the current one. A lower `priority` number is a higher priority; 0 is the
@@ -54,11 +54,11 @@ class Stream(metaclass=_Ours):
         return torch.Stream(device=place, priority=priority)
 
 
-class Event(metaclass=_Ours):
+class Event(metaclass=_OnThisDevice):
     """A `torch.Event`: a point in a stream's work, to wait for or to measure time with.
 
-    Raises like `init`, and NotImplementedError for an event that processes would share. `external`,
-    which `torch.cuda` has, applies to graphs that a device records.
+    Raises like `init`, and NotImplementedError if `interprocess` is true. `external` has no effect:
+    in `torch.cuda` it applies to graphs that a device records.
     """
 
     _base = torch.Event
@@ -78,7 +78,7 @@ class Event(metaclass=_Ours):
         return torch.Event(device=_device._NAME, enable_timing=enable_timing, blocking=blocking)
 
 
-def _known(number: int, index: int) -> torch.Stream:
+def _stream_of_id(number: int, index: int) -> torch.Stream:
     return torch.Stream(stream_id=number, device_index=index, device_type=_PRIVATE_USE_1)
 
 
@@ -87,12 +87,12 @@ def current_stream(device: _Device = None) -> torch.Stream:
     index = _device._index(device)
     if _device._traced():
         return torch.accelerator.current_stream(torch.device(_device._NAME, index))
-    return _known(_device._library().current_stream(index), index)
+    return _stream_of_id(_device._library().current_stream(index), index)
 
 
 def default_stream(device: _Device = None) -> torch.Stream:
     """The default stream of a device, by default the current one; raises like `init`."""
-    return _known(0, _device._index(device))
+    return _stream_of_id(0, _device._index(device))
 
 
 def set_stream(stream: Optional[torch.Stream]) -> None:
@@ -142,7 +142,7 @@ class StreamContext:
 
 
 def _context(stream: Optional[torch.Stream]) -> StreamContext:
-    """The one function that torch.compile knows to make a stream current; the same as `stream`."""
+    """The function with which torch.compile makes a stream current; the same as `stream`."""
     return StreamContext(stream)
 
 

@@ -336,7 +336,7 @@ TEST_CASE("the latest events are remembered when asked for", "[caching_allocator
   Fixture f;
   f.allocator.free(f.allocator.allocate(1, 0));
   CHECK(f.allocator.history().empty());
-  f.allocator.keep_history(4);
+  f.allocator.record_history(4);
   MemoryBlock* a = f.allocator.allocate(3 * kMiB, 5);
   f.allocator.record_stream(a, 6);
   f.allocator.free(a);
@@ -353,13 +353,13 @@ TEST_CASE("the latest events are remembered when asked for", "[caching_allocator
   CHECK(events[3].address == 7);
   CHECK(events[0].stream == 5);
   CHECK(events[0].time_us > 0);
-  f.allocator.keep_history(0);
+  f.allocator.record_history(0);
   CHECK(f.allocator.history().empty());
 }
 
 TEST_CASE("events tell what was asked for, and segments as they are", "[caching_allocator]") {
   Fixture f;
-  f.allocator.keep_history(10);
+  f.allocator.record_history(10);
   MemoryBlock* a = f.allocator.allocate(100, 0);
   f.allocator.record_stream(a, 1);
   f.allocator.free(a);

@@ -56,7 +56,7 @@ def test_an_aarch64_toolchain_and_this_machine_s_pytorch(cmake, scaffold, cross_
     assert result.returncode != 0
     text = words(result)
     assert (
-        "add_torch_backend(): the compiler builds for aarch64, but the PyTorch of "
+        "add_torch_backend(): the compiler builds for aarch64, but the PyTorch in "
         f"{project.python} is for x86_64. {tmp_path}/aarch64-linux-gnu-g++ " in text
     )
     assert "torch/lib/libtorch_cpu.so Build for x86_64, or name the folder of a PyTorch for" in text
@@ -87,7 +87,8 @@ def test_a_folder_that_is_no_pytorch(cmake, scaffold, tmp_path):
     assert result.returncode != 0
     text = words(result)
     assert (
-        "add_torch_backend(): BACKENDKIT_TORCH is the folder 'torch' of an unpacked wheel" in text
+        "add_torch_backend(): BACKENDKIT_TORCH must be the folder 'torch' of an unpacked wheel"
+        in text
     )
     assert f"there is no version.py in {tmp_path}" in text
 
@@ -104,7 +105,7 @@ def test_32_bits(cmake, scaffold, tmp_path, how):
         )
     result = project.configure(*options)
     assert result.returncode != 0
-    assert "the compiler builds for i386, but the PyTorch of" in words(result)
+    assert "the compiler builds for i386, but the PyTorch in" in words(result)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_another_library(cmake, scaffold, fake_python, library, ours, theirs):
     result = cmake(scaffold()).configure(environment=environment)
     assert result.returncode != 0
     text = words(result)
-    assert f"add_torch_backend(): the compiler uses {ours}, but the PyTorch of " in text
+    assert f"add_torch_backend(): the compiler uses {ours}, but the PyTorch in " in text
     assert f" was built with {theirs}. " in text
     assert text.count(f"Build with {theirs}.") == 1
 
@@ -169,5 +170,5 @@ def test_a_project_without_cxx(cmake, scaffold):
     lists.write_text(lists.read_text().replace("LANGUAGES CXX", "LANGUAGES C"))
     result = project.configure()
     assert result.returncode != 0
-    text = "add_torch_backend(): needs C++. Name it: project(<name> LANGUAGES CXX)."
+    text = "add_torch_backend(): needs C++. Enable it: project(<name> LANGUAGES CXX)."
     assert text in words(result)

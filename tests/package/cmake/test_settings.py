@@ -140,7 +140,7 @@ def test_a_licence_that_is_not_there(touched):
     result = project.configure()
     assert result.returncode != 0
     words = " ".join(result.stderr.split())
-    assert "backendkit_wheel(): LICENSE_FILES names 'EULA.txt', which is no file." in words
+    assert "backendkit_wheel(): LICENSE_FILES names 'EULA.txt', which is not a file." in words
 
 
 def test_an_old_setuptools_is_named(touched, monkeypatch, tmp_path):
@@ -155,9 +155,7 @@ def test_an_old_setuptools_is_named(touched, monkeypatch, tmp_path):
     assert result.returncode != 0
     text = result.stdout + result.stderr
     words = " ".join(text.split())
-    wanted = (
-        "backendkit_wheel(): packages with setuptools 70.1 or newer, found setuptools 65.5.0 in"
-    )
+    wanted = "backendkit_wheel(): needs setuptools 70.1 or newer, found setuptools 65.5.0 in"
     assert f"{wanted} {project.python}. Install it there:" in words
     assert f'{project.python} -m pip install "setuptools>=70.1"' in words
     assert "Traceback" not in text

@@ -70,7 +70,7 @@ def test_half_a_group_is_refused(tmp_path: Path) -> None:
     (line,) = [one for one in optional() if "query_event" in one]
     done = compile_page(tmp_path, with_all().replace(f"  static {line};\n", ""))
     assert done.returncode == 1
-    assert "a Runtime with events has create_event" in done.stderr
+    assert "a Runtime with events must implement create_event" in done.stderr
 
 
 def test_the_type_shown_is_a_runtime(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_wrong_kernel(copy: Path, builder: Environment, tmp_path: Path) -> None:
     )
     text = builder.pip("wheel", copy, cwd=tmp_path, status=1, DEBUG="1")
     assert re.search(r"kernels\.cpp:\d+:\d+: error: .*relu", text)
-    assert "CMake could not build the backend; its messages stand above" in text
+    assert "CMake could not build the backend: see its messages above" in text
     assert "Traceback" not in text
 
 

@@ -18,7 +18,7 @@ from conftest import ROOT, Environment, from_environment, run
 
 PROGRAMS = Path(__file__).parent / "cpp"
 PREFIX = "import torch_foo; print(torch_foo.cmake_prefix_path)"
-ONE_BACKEND = "PyTorch has room for one such backend in a process, and"
+ONE_BACKEND = "PyTorch supports one PrivateUse1 backend per process, and"
 Program = Callable[..., subprocess.CompletedProcess]
 
 
@@ -139,7 +139,7 @@ def test_a_program_may_register_the_name_itself(
 
 def test_a_device_of_another_name_stays(program: Program, library: Path) -> None:
     done = program("opened", "name-before", "bar", library)
-    why = f"{ONE_BACKEND} device `bar` has taken it"
+    why = f"{ONE_BACKEND} device `bar` is already registered"
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == f"problem {why}"
     assert "at start of device string: foo" in done.stdout.splitlines()[1]
@@ -252,8 +252,10 @@ def test_an_unpacked_libtorch_has_its_version_elsewhere(ask, tmp_path: Path, min
 def test_a_release_that_is_not_served(ask, tmp_path: Path, minor: str) -> None:
     other = a_torch(tmp_path / "torch", "2.4.1")
     (text,) = ask(f"-Dtorch_foo_TORCH_DIR={other}", wanted="REQUIRED")
-    expected = f"torch_foo 0.1.0 was built for PyTorch {minor}, and {other} is 2.4.1. Install that "
-    assert expected in text
+    expected = (
+        f"torch_foo 0.1.0 was built for PyTorch {minor}, but the PyTorch in {other} is 2.4.1."
+    )
+    assert f"{expected} Install that " in text
     assert f'python -m pip install "torch=={minor}.*"' in text
 
 

@@ -125,7 +125,7 @@ def packed(
 
 
 def left_out(said: str) -> set[str]:
-    marks = ("note: the sdist leaves out ", ", which a build may have made")
+    marks = ("note: the sdist leaves out ", ", which looks like the output of a build")
     lines = [line for line in said.splitlines() if line.startswith(marks[0])]
     return {line[len(marks[0]) : -len(marks[1])] for line in lines}
 
@@ -143,7 +143,7 @@ def test_sources_and_leftovers(copy: Path, builder: Environment, tmp_path: Path,
     names, said = packed(copy, builder, tmp_path, **environment)
     assert names == MINIMAL | UNUSUAL
     assert left_out(said) == DOUBTFUL
-    assert said.count("help: a source that only looks so: `git add --force` it, or name it in") == 1
+    assert said.count("help: if it is a source file, `git add --force` it, or add") == 1
 
 
 def test_what_git_tracks_is_packed_and_what_it_ignores_is_not(
@@ -201,7 +201,7 @@ def test_a_repository_that_git_refuses(copy: Path, builder: Environment, tmp_pat
     (copy / ".git").write_text("gitdir: /no/such/folder\n")
     names, said = packed(copy, builder, tmp_path)
     assert names == MINIMAL
-    assert "note: git cannot say what it tracks: fatal: not a git repository" in said
+    assert "note: git cannot list the tracked files: fatal: not a git repository" in said
 
 
 @pytest.mark.parametrize("repository", [False, True])

@@ -15,7 +15,6 @@ from conftest import Environment
 
 PYTHON_FILES = [
     "__init__",
-    "_absent",
     "_autograd",
     "_build",
     "_capabilities",
@@ -23,12 +22,13 @@ PYTHON_FILES = [
     "_device",
     "_dlpack",
     "_dynamo",
-    "_gate",
     "_hugging_face",
+    "_import_lock",
     "_lazy",
     "_lightning",
     "_loader",
     "_memory",
+    "_not_loaded",
     "_properties",
     "_random",
     "_release",

@@ -132,7 +132,7 @@ def test_values(base: Interpreter, site: Site) -> None:
 ERRORS: dict[str, tuple[str, object]] = {
     "an index too high": (
         "torch.foo.set_device(7)",
-        "ValueError: there is no device `foo:7`, the last one is 1",
+        "ValueError: there is no device `foo:7`: the last one is `foo:1`",
     ),
     "another device": (
         "torch.foo.synchronize('cpu')",

@@ -45,7 +45,7 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
     ),
     "built for another release": (
         lambda site: site.pretend_release("1.0"),
-        "torch_foo 0.1.0 was built for PyTorch 1.0, this is 2.",
+        "torch_foo 0.1.0 was built for PyTorch 1.0, but this is PyTorch 2.",
     ),
     "a future PyTorch": (
         future_torch,
@@ -138,7 +138,8 @@ def test_each_first_use_names_the_cause(base: Interpreter, site: Site) -> None:
     site.pretend_release("1.0")
     uses = [f"print(outcome(lambda: {use}))" for use in USES.values()]
     lines, _ = base.warning("\n".join([PROLOGUE, *uses]), site)
-    cause = "device `foo` is not available: torch_foo 0.1.0 was built for PyTorch 1.0, this is 2."
+    why = "torch_foo 0.1.0 was built for PyTorch 1.0, but this is PyTorch 2."
+    cause = f"device `foo` is not available: {why}"
     named = [line.startswith(f"RuntimeError: {cause}") for line in lines]
     assert dict(zip(USES, named)) == dict.fromkeys(USES, True)
 
@@ -148,7 +149,7 @@ def test_handshake_says_what_helps(base: Interpreter, site: Site) -> None:
     lines, warning = base.warning("import torch; print(torch.__version__.split('+')[0])", site)
     minor = ".".join(lines[0].split(".")[:2])
     assert warning.splitlines() == [
-        f"torch_foo 0.1.0 was built for PyTorch 1.0, this is {lines[0]}",
+        f"torch_foo 0.1.0 was built for PyTorch 1.0, but this is PyTorch {lines[0]}",
         'help: `pip install "torch==1.0.*"`, or `pip install --upgrade torch_foo` '
         f"for a build for PyTorch {minor}",
     ]
@@ -168,7 +169,7 @@ def test_undefined_symbol_with_the_handshake_off(base: Interpreter, site: Site) 
     assert "undefined symbol: _ZN5torch7Libxxxx" in warning
     assert "undefined symbol: _ZN5torch7Libxxxx" in lines[0]
     assert warning.splitlines()[-1] == (
-        "note: BACKENDKIT_SKIP_HANDSHAKE=1 let any release of PyTorch pass"
+        "note: BACKENDKIT_SKIP_HANDSHAKE=1 turned off the check of PyTorch's release"
     )
 
 
@@ -232,10 +233,10 @@ def test_another_backend_was_first(base: Interpreter, site: Site) -> None:
     lines, warning = base.warning(code, site, environment=off)
     assert lines == ["zoo False False [2.0, 2.0]"]
     assert warning.splitlines() == [
-        "torch_foo 0.1.0 is not loaded: PyTorch has room for one such backend in a process, and "
-        "device `zoo` (torch_zoo) has taken it",
-        "help: `pip uninstall` the one that you do not need, or set "
-        "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import torch_foo",
+        "torch_foo 0.1.0 is not loaded: PyTorch supports one PrivateUse1 backend per process, and "
+        "device `zoo` (torch_zoo) is already registered",
+        "help: `pip uninstall` the backend that you do not need, or set "
+        "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only torch_foo",
     ]
 
 
@@ -268,9 +269,8 @@ def test_where_another_backend_was_first_the_first_use_names_the_cause(
     code = "\n".join([before, order, PROLOGUE, *lines, quiet])
     off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     said, _ = base.warning(code, site, environment=off)
-    cause = (
-        "RuntimeError: device `foo` is not available: torch_foo 0.1.0 is not loaded: PyTorch has "
-    )
+    why = "torch_foo 0.1.0 is not loaded: PyTorch supports "
+    cause = f"RuntimeError: device `foo` is not available: {why}"
     named = [line.startswith(cause) for line in said[: len(uses)]]
     assert dict(zip(uses, named)) == dict.fromkeys(uses, True)
     others = said[len(uses) : -1]
@@ -316,8 +316,8 @@ def test_two_backends_of_this_kind(base: Interpreter, site: Site, new_site) -> N
     code = "import torch; print(torch.foo.is_available(), torch.bar.is_available())"
     lines, warning = base.warning(code, site, other)
     assert lines == ["True False"]
-    assert warning.startswith("torch_bar 0.1.0 is not loaded: PyTorch has room for one such")
-    assert "device `foo` (torch_foo._device) has taken it" in warning
+    assert warning.startswith("torch_bar 0.1.0 is not loaded: PyTorch supports one PrivateUse1")
+    assert "device `foo` (torch_foo._device) is already registered" in warning
 
 
 def test_no_device(base: Interpreter, site: Site) -> None:
@@ -341,7 +341,7 @@ VENDOR: dict[str, tuple[str, Optional[str]]] = {
     "syntax error": ("def\n", "SyntaxError: invalid syntax"),
     "name of the device module": (
         "__all__ = ['answer', 'synchronize']\nanswer = 42\ndef synchronize(): pass\n",
-        "ImportError: `synchronize` in its `__all__` is taken in torch.foo",
+        "ImportError: torch.foo already has `synchronize`, which is in its `__all__`",
     ),
     "name that is not there": (
         "__all__ = ['nothing']\n",

@@ -102,10 +102,10 @@ def test_kernels_of_every_type_are_registered(
 # What other glue of a backend defines: no other backend is there, and nothing falls back here.
 FALL_BACK = """
 #include <backendkit/call_fallback.h>
-#include <backendkit/refusal.h>
+#include <backendkit/registration_problem.h>
 
 void backendkit::call_fallback(const c10::OperatorHandle&, torch::jit::Stack*) {}
-const char* backendkit::refusal() noexcept { return nullptr; }
+const char* backendkit::registration_problem() noexcept { return nullptr; }
 """
 
 WRONG = {

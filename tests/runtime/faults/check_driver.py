@@ -89,9 +89,9 @@ def run(
     [
         ("std", RuntimeError, "foo::Runtime::synchronize failed on foo:1: injected into synch"),
         ("c10", NotImplementedError, "injected into synchronize (foo::Runtime::synchronize failed"),
-        ("other", RuntimeError, "on foo:1: it threw foo::Status, which is no std::exception"),
+        ("other", RuntimeError, "on foo:1: it threw foo::Status, which is not a std::exception"),
         ("number", RuntimeError, "on foo:1: it threw the number 7"),
-        ("silent", RuntimeError, "on foo:1: it threw std::runtime_error, which says nothing"),
+        ("silent", RuntimeError, "on foo:1: it threw std::runtime_error without a message"),
         ("bytes", RuntimeError, "injected into synchronize \ufffd\ufffd"),
     ],
 )
@@ -109,7 +109,7 @@ def test_what_is_thrown_is_an_error_that_names_the_function(
 
 
 def test_a_device_that_there_is_not_is_not_the_current_one() -> None:
-    wrong = "foo::Runtime::current_device returned 1000, and not the index of one of 2 devices"
+    wrong = "foo::Runtime::current_device returned 1000, which is not the index of one of 2 devices"
     with failing(current_device="garbage"), pytest.raises(RuntimeError, match=wrong):
         torch.ones(2, device="foo")
 
@@ -142,7 +142,9 @@ def test_memory_that_was_given_before(pinned: bool) -> None:
     tensors: list[torch.Tensor] = []
     tensors.append(make())
     with failing(allocate="garbage", allocate_host="garbage"):
-        with pytest.raises(RuntimeError, match="memory of which it had given a part before"):
+        with pytest.raises(
+            RuntimeError, match="memory that overlaps memory that is already allocated"
+        ):
             make()
     del tensors[0]
     tensors.append(make())
@@ -264,7 +266,7 @@ os.waitpid(child, 0)
 
 def test_more_devices_than_pytorch_can_count(run: Callable[..., list[str]]) -> None:
     lines = run("print(torch.foo.device_count(), torch.foo.device_count())", device_count="many")
-    warning = "there are 200 foo devices, of which PyTorch can count 127: the others cannot be used"
+    warning = "found 200 foo devices, but PyTorch supports only 127: the others cannot be used"
     assert sum(warning in line for line in lines) == 1
     assert "127 127" in lines
 

@@ -41,8 +41,8 @@ SYNCHRONIZATION = [
     Fault(
         "copies do not wait for a thread that writes back what others may write",
         "include/backendkit/memory/fair_shared_mutex.h",
-        "alone_ = true;",
-        "alone_ = false;",
+        "exclusive_ = true;",
+        "exclusive_ = false;",
         ("test_copies.py::test_threads_that_write_few_and_many_elements",),
     ),
     Fault(
@@ -355,7 +355,7 @@ MEMORY = [
     Fault(
         "the host's memory is not kept for a copy that goes on",
         "include/backendkit/copy/copy.h",
-        "!non_blocking || !keeps_host_memory(src, dst)",
+        "!non_blocking || !record_pinned_use(src, dst)",
         "!non_blocking",
         (
             "test_stream_memory.py::test_memory_of_the_host_may_change_after_a_copy[other-True]",

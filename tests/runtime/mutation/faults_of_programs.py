@@ -366,7 +366,7 @@ LIKENESS = [
     Fault(
         "Lightning takes the device where only the CPU will do",
         "torch_foo/_lightning.py",
-        "not _would_do(self)",
+        "not _meets_request(self)",
         "False",
         ("test_frameworks.py::test_lightning_stays_on_the_cpu_with_what_only_works_there",),
     ),

@@ -9,7 +9,7 @@ import sys
 from ._build import PACKAGE as _PACKAGE
 from ._build import SUMMARY as _SUMMARY
 from ._build import VERSION as __version__
-from ._gate import open_to_others
+from ._import_lock import without_import_lock
 
 __all__ = ["__version__", "is_loaded"]
 __doc__ = _SUMMARY
@@ -40,7 +40,7 @@ def _autoload() -> None:
 
 
 # Must be last: importing torch calls `_autoload` while this module is still incomplete.
-with open_to_others(__name__):
+with without_import_lock(__name__):
     import torch  # noqa: F401
 
 _autoload()

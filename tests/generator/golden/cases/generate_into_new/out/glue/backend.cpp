@@ -8,12 +8,12 @@
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/pinned_allocator.h>
-#include <backendkit/refusal.h>
+#include <backendkit/registration_problem.h>
 #include <backendkit/torch_version.h>
 
 namespace backendkit {
 
-const char* refusal() noexcept {
+const char* registration_problem() noexcept {
   static const std::string why = claim_or_warn("kite");
   return why.empty() ? nullptr : why.c_str();
 }
@@ -23,7 +23,7 @@ const char* refusal() noexcept {
 // For programs: returns null if the device can be used. Also keeps linkers from dropping the
 // library, since a program may call nothing else in it.
 extern "C" C10_EXPORT const char* kite_backend_problem() {
-  return backendkit::refusal();
+  return backendkit::registration_problem();
 }
 
 namespace {
@@ -31,7 +31,7 @@ namespace {
 using Runtime = ::kite::Runtime;
 
 [[maybe_unused]] const bool registered = [] {
-  if (backendkit::refusal() != nullptr) return false;
+  if (backendkit::registration_problem() != nullptr) return false;
   backendkit::DisplayName::set("kite");
   static auto* const hooks = new backendkit::Hooks<Runtime>;  // threads may outlive static objects
   static const c10::impl::DeviceGuardImplRegistrar guard(backendkit::kDeviceType,

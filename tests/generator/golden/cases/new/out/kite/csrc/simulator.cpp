@@ -243,10 +243,10 @@ void* inside(const void* address, std::size_t bytes, int device) {
   const auto [begin, block] = device_blocks().before(address);
   const std::size_t offset = static_cast<const char*>(address) - static_cast<const char*>(begin);
   if (begin == nullptr || bytes > block.bytes || offset > block.bytes - bytes) {
-    throw std::out_of_range("no simulated device has these bytes");
+    throw std::out_of_range("the address is not in the memory of a simulated device");
   }
   if (device >= 0 && device != block.device) {
-    throw std::out_of_range("these bytes are another simulated device's");
+    throw std::out_of_range("the address is in the memory of another simulated device");
   }
   return block.begin + offset;
 }

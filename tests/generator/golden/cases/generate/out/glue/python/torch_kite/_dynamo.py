@@ -23,7 +23,7 @@ _streams = importlib.import_module("._streams", __package__)
 _NAME: str = _device._NAME
 
 
-def _ask(function: str, *arguments: Any) -> Any:
+def _call_if_supported(function: str, *arguments: Any) -> Any:
     """A function that the device module has if the runtime supports it."""
     if not hasattr(_device, function):
         raise NotImplementedError(f"torch.{_NAME} has no {function}")
@@ -33,7 +33,9 @@ def _ask(function: str, *arguments: Any) -> Any:
 def _capability(device: Any = None) -> Any:
     """What code generators use to tell devices apart; nothing if the runtime does not report it."""
     return (
-        _ask("get_device_capability", device) if hasattr(_device, "get_device_capability") else ""
+        _call_if_supported("get_device_capability", device)
+        if hasattr(_device, "get_device_capability")
+        else ""
     )
 
 
@@ -67,7 +69,9 @@ def _interface(module: types.ModuleType) -> type:
             known = module.caching_worker_device_properties
             if _NAME not in known:
                 count = _device.device_count()
-                known[_NAME] = [_ask("get_device_properties", one) for one in range(count)]
+                known[_NAME] = [
+                    _call_if_supported("get_device_properties", one) for one in range(count)
+                ]
             return known[_NAME][Worker.current_device() if index is None else index]
 
     members: dict[str, Any] = {
@@ -87,7 +91,7 @@ def _interface(module: types.ModuleType) -> type:
         "get_raw_stream": staticmethod(_streams._raw_stream),
         "synchronize": staticmethod(_device.synchronize),
         "get_device_properties": staticmethod(
-            lambda device=None: _ask("get_device_properties", device)
+            lambda device=None: _call_if_supported("get_device_properties", device)
         ),
         "get_compute_capability": staticmethod(_capability),
         "is_bf16_supported": staticmethod(_device.is_bf16_supported),
@@ -99,11 +103,11 @@ def _interface(module: types.ModuleType) -> type:
     return interface
 
 
-def teach(dynamo: types.ModuleType) -> None:
+def register_functions(dynamo: types.ModuleType) -> None:
     """Tells Dynamo which of the device's functions it may call, trace or put in a graph."""
     if _streams_are_known(dynamo):
         dynamo.allow_in_graph(_streams._context)
-    _fold(dynamo)
+    _add_guarded_calls(dynamo)
     # PyTorch calls this function between two graphs, so Dynamo must not trace it.
     dynamo.decorators.skip(_autograd.Engine.run_backward)
     # A graph does not record the state that the library's operators read and change, and AOT
@@ -129,8 +133,8 @@ def _streams_are_known(dynamo: types.ModuleType) -> bool:
     return getattr(interface, "Stream", None) is torch.Stream
 
 
-def _fold(dynamo: types.ModuleType) -> None:
-    """Makes Dynamo call these functions while it traces, and again to check that the results hold.
+def _add_guarded_calls(dynamo: types.ModuleType) -> None:
+    """Makes Dynamo call these functions while it traces, and again to check the results.
 
     In releases without such guards, a graph calls none of them.
     """
@@ -140,7 +144,7 @@ def _fold(dynamo: types.ModuleType) -> None:
             table[function] = None
 
 
-def refuse_code(module: types.ModuleType) -> None:
+def explain_missing_code_generator(module: types.ModuleType) -> None:
     """Makes Inductor name the backends of torch.compile that work on the device.
 
     It does so while it has no code generator for the device, where it would otherwise raise an
@@ -149,7 +153,7 @@ def refuse_code(module: types.ModuleType) -> None:
     if _release.asks_for_overrides(module) and _NAME not in module.device_op_overrides_dict:
         module.register_device_op_overrides(_NAME, module.DeviceOpOverrides())
 
-    def refusing(name: str) -> None:
+    def add_explanation(name: str) -> None:
         function: Callable[..., Any] = vars(module)[name]
 
         @functools.wraps(function)
@@ -157,15 +161,15 @@ def refuse_code(module: types.ModuleType) -> None:
             if device == _NAME and _NAME not in module.device_codegens:
                 names = ", ".join(f'"{one}"' for one in ("aot_eager", *_backends()))
                 raise RuntimeError(
-                    "Inductor, which torch.compile takes by default, has no code generator for "
-                    f"{_NAME}. Pass torch.compile a backend that works on it: {names}"
+                    "Inductor, the default backend of torch.compile, has no code generator for "
+                    f"{_NAME}. Pass torch.compile a backend that supports it: {names}"
                 )
             return function(device, *arguments, **options)
 
         vars(module)[name] = checked
 
-    refusing("get_wrapper_codegen_for_device")
-    refusing("get_device_op_overrides")
+    add_explanation("get_wrapper_codegen_for_device")
+    add_explanation("get_device_op_overrides")
 
 
 def _backends() -> list[str]:

@@ -42,8 +42,8 @@ def _accelerator(base: Any) -> type:
         def setup_device(self, device: torch.device) -> None:
             if device.type != _NAME:
                 raise ValueError(
-                    f"the strategy puts the model on `{device}`: leave it out, or pass "
-                    f'strategy="{_NAME}", besides accelerator="{_NAME}"'
+                    f'the strategy puts the model on `{device}`: with accelerator="{_NAME}", pass '
+                    f'strategy="{_NAME}" or no strategy'
                 )
             _device.set_device(device)
 
@@ -62,7 +62,9 @@ def _accelerator(base: Any) -> type:
                 chosen = list(devices)
             there = range(_device.device_count())
             if not chosen or not set(chosen) <= set(there):
-                raise ValueError(f"devices={devices!r}: there are {list(there)} of {_NAME}")
+                raise ValueError(
+                    f"devices={devices!r} do not exist: the {_NAME} devices are {list(there)}"
+                )
             return chosen
 
         @staticmethod
@@ -113,7 +115,7 @@ def _strategy(base: Any) -> type:
     return Strategy
 
 
-def choose(module: types.ModuleType) -> None:
+def patch_connectors(module: types.ModuleType) -> None:
     """Makes Lightning's connectors handle the device like those on their own lists.
 
     `accelerator="foo"` needs no strategy, `"auto"` uses the device where it would use the CPU, and
@@ -136,7 +138,7 @@ def choose(module: types.ModuleType) -> None:
 
     @functools.wraps(set_devices)
     def _set_parallel_devices_and_init_accelerator(self: Any) -> None:
-        if getattr(self, "_took_by_default", None) == _NAME and not _would_do(self):
+        if getattr(self, "_took_by_default", None) == _NAME and not _meets_request(self):
             self._accelerator_flag = "cpu"
         set_devices(self)
 
@@ -185,7 +187,7 @@ def _has_process_group() -> bool:
     return _NAME in torch.distributed.Backend.default_device_backend_map
 
 
-def _would_do(connector: Any) -> bool:
+def _meets_request(connector: Any) -> bool:
     """Whether the device can do what a program that names no accelerator has asked for.
 
     If it asks for another device's strategy, or for more than one device, it stays on the CPU.

@@ -193,8 +193,8 @@ def _record_memory_history(
     """
     for index in range(_device.device_count()):
         if clear_history:
-            _device._library().keep_memory_history(index, 0)
-        _device._library().keep_memory_history(index, max_entries if enabled else 0)
+            _device._library().record_memory_history(index, 0)
+        _device._library().record_memory_history(index, max_entries if enabled else 0)
 
 
 def _event(action: str, row: tuple[int, ...]) -> dict[str, Any]:

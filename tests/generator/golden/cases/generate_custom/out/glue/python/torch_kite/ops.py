@@ -10,8 +10,8 @@ from typing import Any, Callable, Optional, Union  # noqa: F401
 import torch
 
 
-def _later(target: str) -> Callable[..., Any]:
-    """A call of a vendor's function, "module:name"; the call imports the module."""
+def _deferred(target: str) -> Callable[..., Any]:
+    """Returns a function that imports the module of a vendor's "module:name" and calls it."""
     module, _, path = target.partition(":")
 
     def call(*arguments: Any, **options: Any) -> Any:
@@ -32,10 +32,10 @@ def _register() -> None:
         ("kite::norm", "torch_kite.custom:norm_backward", "torch_kite.custom:norm_context"),
     ]
     for name, fake in fakes:
-        torch.library.register_fake(name, _later(fake))
+        torch.library.register_fake(name, _deferred(fake))
     for name, backward, setup in formulas:
         torch.library.register_autograd(
-            name, _later(backward), setup_context=None if setup is None else _later(setup)
+            name, _deferred(backward), setup_context=None if setup is None else _deferred(setup)
         )
 
 

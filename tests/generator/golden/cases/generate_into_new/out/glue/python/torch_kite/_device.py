@@ -46,8 +46,8 @@ _ops = getattr(torch.ops, f"_{_build.PACKAGE}")
 _failure: Optional[Exception] = None  # why the backend could not be loaded
 _registered = False  # whether `_register_late` has been called
 _initialized = False  # PyTorch's checkpoints read this name
-# Results of the library, kept to avoid further calls: PyTorch also asks in programs that do not use
-# the device, and their profiles would list each call.
+# Cached results of the library: PyTorch also asks for them in programs that do not use the device,
+# and the profiles of these programs would list each call.
 _count: Optional[int] = None
 _bad_fork: tuple[int, bool] = (os.getpid(), False)  # of this process, which loads the library
 _lock = threading.RLock()
@@ -168,7 +168,9 @@ def _index(device: _Device) -> int:
         device = _as_index(device)
     count = device_count()
     if not 0 <= device < count:
-        raise ValueError(f"there is no device `{_NAME}:{device}`, the last one is {count - 1}")
+        raise ValueError(
+            f"there is no device `{_NAME}:{device}`: the last one is `{_NAME}:{count - 1}`"
+        )
     return device
 
 
@@ -282,11 +284,11 @@ def _amp_dtypes() -> list[torch.dtype]:
 
 
 def _register_late() -> None:
-    """Has the library register with PyTorch what only tensors of the device need.
+    """Makes the library register with PyTorch what only tensors on the device need.
 
-    Making a tensor of the device does so too. But one may be given, as by `from_dlpack`, and
-    autocast casts fake tensors as well, in processes that never have a real one: `torch.autocast`
-    asks for its dtypes whenever it is made.
+    Creating a tensor on the device does so too. But a tensor may come from elsewhere, such as
+    `from_dlpack`, and autocast also casts fake tensors, in processes without a real tensor on the
+    device: `torch.autocast` asks for its dtypes whenever it is created.
     """
     global _registered
     if _registered or _failure is not None or torch.compiler.is_dynamo_compiling():

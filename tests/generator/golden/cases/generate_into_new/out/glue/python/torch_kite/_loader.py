@@ -28,7 +28,7 @@ _build = importlib.import_module("._build", __package__)
 _device: Any = importlib.import_module("._device", __package__)
 _release = importlib.import_module("._release", __package__)
 
-_Answers = dict[str, Union[torch.device, RuntimeError, None]]
+_Results = dict[str, Union[torch.device, RuntimeError, None]]
 _TITLE = f"{_build.PACKAGE} {_build.VERSION}"
 
 
@@ -73,25 +73,25 @@ def _choose_library() -> str:
         if not _handshake_is_off():
             listed = " and ".join(releases)
             raise BackendError(
-                f"{_TITLE} was built for PyTorch {listed}, this is {version}\n"
+                f"{_TITLE} was built for PyTorch {listed}, but this is PyTorch {version}\n"
                 f'help: `pip install "torch=={releases[-1]}.*"`, or '
                 f"`pip install --upgrade {_build.PACKAGE}` for a build for PyTorch {minor}"
             )
         minor = releases[-1]
     path = os.path.join(folder, minor, _library_name())
     if not os.path.isfile(path):
-        raise BackendError(f"{_TITLE} has no {path}\n{_reinstall()}")
+        raise BackendError(f"{_TITLE} has no {path}\n{_reinstall_help()}")
     return path
 
 
-def _reinstall() -> str:
+def _reinstall_help() -> str:
     return (
         "help: `pip install --force-reinstall --no-deps --no-cache-dir "
         f"{_build.PACKAGE}=={_build.VERSION}`"
     )
 
 
-def _check_whole(path: str) -> None:
+def _check_not_truncated(path: str) -> None:
     """Raises BackendError for a truncated ELF file.
 
     The system's loader maps such a file and then crashes with a bus error, which cannot be caught.
@@ -107,7 +107,9 @@ def _check_whole(path: str) -> None:
         size, count = struct.unpack_from(order + "HH", head, 58)
         end = max(end, sections + size * count)
     if head[:4] != b"\x7fELF" or os.path.getsize(path) < end:
-        raise BackendError(f"{_TITLE} is damaged: {path} is not a whole library\n{_reinstall()}")
+        raise BackendError(
+            f"{_TITLE} is damaged: {path} is not a complete library\n{_reinstall_help()}"
+        )
 
 
 def _check_name_is_free() -> None:
@@ -117,30 +119,31 @@ def _check_name_is_free() -> None:
     owner = getattr(module, "__name__", "") if module is not None else ""
     if taken == "privateuseone" or (taken == _build.DEVICE and owner in ("", _device.__name__)):
         return
-    raise _taken(
-        "PyTorch has room for one such backend in a process, and "
-        f"device `{taken}`{f' ({owner})' if owner else ''} has taken it"
+    raise _place_taken(
+        "PyTorch supports one PrivateUse1 backend per process, and "
+        f"device `{taken}`{f' ({owner})' if owner else ''} is already registered"
     )
 
 
-def _taken(why: str) -> BackendError:
+def _place_taken(why: str) -> BackendError:
     help_ = (
-        "help: `pip uninstall` the one that you do not need, or set "
-        f"TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import {_build.MODULE}"
+        "help: `pip uninstall` the backend that you do not need, or set "
+        f"TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only {_build.MODULE}"
     )
     return BackendError(f"{_TITLE} is not loaded: {why}\n{help_}")
 
 
 def _check_registered(path: str) -> None:
-    """Raises BackendError if the library, now loaded, has found PyTorch's place taken.
+    """Raises BackendError if the loaded library did not register, because another backend had.
 
-    `_check_name_is_free` only sees backends that have set a name; a library need not have done so.
+    `_check_name_is_free` detects only backends that have set a name, and a library may register
+    without one.
     """
     ask = getattr(ctypes.CDLL(path), f"{_build.DEVICE}_backend_problem")
     ask.restype = ctypes.c_char_p
     why = ask()
     if why is not None:
-        raise _taken(why.decode(errors="replace"))
+        raise _place_taken(why.decode(errors="replace"))
 
 
 def _register() -> None:
@@ -153,16 +156,16 @@ def _register() -> None:
         method = getattr(torch.Tensor, _build.DEVICE)
         lazy: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
         lazy._allowed_methods.append(method)
-        _add_parts()
+        _add_submodules()
 
 
-def _add_parts() -> None:
+def _add_submodules() -> None:
     """Makes `from torch.foo.random import ...` and similar imports work."""
     for part in ("memory", "random", "streams"):
         sys.modules[f"torch.{_build.DEVICE}.{part}"] = getattr(_device, part)
 
 
-def _accelerators() -> _Answers:
+def _accelerators() -> _Results:
     """What PyTorch returns for its accelerator without this device.
 
     Called only if the backend failed: in a PyTorch with CUDA this starts CUDA's driver, and
@@ -172,24 +175,24 @@ def _accelerators() -> _Answers:
         other = importlib.import_module("._defaults", __package__).other_accelerator()
         none = None if other.type == "cpu" else other
         return {"_get_accelerator": other, "_accelerator_getAccelerator": none}
-    answers: _Answers = {}
+    results: _Results = {}
     for name in _release.known_to_c(("_get_accelerator", "_accelerator_getAccelerator")):
         try:
-            answers[name] = getattr(torch._C, name)()
+            results[name] = getattr(torch._C, name)()
         except RuntimeError as error:
-            answers[name] = error
-    return answers
+            results[name] = error
+    return results
 
 
 def _open_library() -> None:
     path = _choose_library()
-    _check_whole(path)
+    _check_not_truncated(path)
     try:
         torch.ops.load_library(path)
     except OSError as error:
         text = f"{_TITLE} cannot be loaded: {error.__cause__ or error}"
         if _handshake_is_off():
-            text += "\nnote: BACKENDKIT_SKIP_HANDSHAKE=1 let any release of PyTorch pass"
+            text += "\nnote: BACKENDKIT_SKIP_HANDSHAKE=1 turned off the check of PyTorch's release"
         raise BackendError(text) from error
     _check_registered(path)
 
@@ -224,7 +227,9 @@ def _publish(name: str) -> None:
         names = {one: getattr(module, one) for one in getattr(module, "__all__", ())}
         for one, value in names.items():
             if vars(_device).get(one, value) is not value:
-                raise ImportError(f"`{one}` in its `__all__` is taken in torch.{_build.DEVICE}")
+                raise ImportError(
+                    f"torch.{_build.DEVICE} already has `{one}`, which is in its `__all__`"
+                )
         vars(_device).update(names)
     finally:
         if done:
@@ -239,15 +244,15 @@ def publish(name: str) -> None:
         _report(BackendError(text), wrong)
 
 
-def _stand_aside() -> None:
+def _disable_device() -> None:
     """Makes uses of the device raise the cause, and PyTorch ignore the device otherwise."""
-    answers = _accelerators()
+    results = _accelerators()
     _attempt(_register)
-    importlib.import_module("._absent", __package__).install(answers)
+    importlib.import_module("._not_loaded", __package__).install(results)
 
 
-def _say_why() -> None:
-    """Makes the device module and methods raise the cause if another backend has PyTorch's place.
+def _raise_cause_on_use() -> None:
+    """Makes the device module and methods raise the cause if another backend is registered.
 
     PyTorch itself cannot: its error for the device's name only lists the names that it knows.
     """
@@ -255,18 +260,18 @@ def _say_why() -> None:
         return
     setattr(torch, _build.DEVICE, _device)
     sys.modules[f"torch.{_build.DEVICE}"] = _device
-    _add_parts()
+    _add_submodules()
     for kind in (torch.Tensor, torch.nn.Module):
         if not hasattr(kind, _build.DEVICE):
-            setattr(kind, _build.DEVICE, _refuse)
+            setattr(kind, _build.DEVICE, _raise_cause)
 
 
-def _refuse(self: object, *arguments: object, **options: object) -> None:
+def _raise_cause(self: object, *arguments: object, **options: object) -> None:
     _device._lazy_init()
 
 
-def _later(module: str, function: str) -> Callable[[types.ModuleType], None]:
-    """Returns a call of a function in a module of this package; the call imports the module."""
+def _deferred(module: str, function: str) -> Callable[[types.ModuleType], None]:
+    """Returns a function that imports a module of this package and calls a function in it."""
 
     def call(imported: types.ModuleType) -> None:
         getattr(importlib.import_module(f".{module}", __package__), function)(imported)
@@ -274,28 +279,34 @@ def _later(module: str, function: str) -> Callable[[types.ModuleType], None]:
     return call
 
 
-def _promise() -> None:
-    """Prepares for other packages, to be done only if a program imports them."""
+def _patch_when_imported() -> None:
+    """Registers the changes to other modules that are made only if a program imports them."""
     when_imported = importlib.import_module("._lazy", __package__).when_imported
-    when_imported("torch.distributed.distributed_c10d", _later("_defaults", "keep_groups"))
+    when_imported(
+        "torch.distributed.distributed_c10d", _deferred("_defaults", "patch_process_groups")
+    )
     for sharding in ("fsdp._fully_shard._fsdp_init", "_composable.replicate_with_fsdp"):
-        when_imported(f"torch.distributed.{sharding}", _later("_defaults", "keep_meshes"))
-    when_imported("torch.nn.parallel.data_parallel", _later("_defaults", "keep_data_parallel"))
-    when_imported("torch._subclasses.fake_tensor", _later("_defaults", "keep_fake_tensors"))
-    when_imported("torch.accelerator", _later("_defaults", "keep_accelerator"))
-    when_imported("torch.random", _later("_defaults", "keep_random"))
-    when_imported("torch.autograd", _later("_defaults", "keep_activities"))
-    when_imported("torch.utils.data.dataloader", _later("_defaults", "keep_loader"))
-    when_imported("torch.utils.benchmark.utils.timer", _later("_defaults", "keep_timer"))
-    when_imported("torch._dynamo.device_interface", _later("_dynamo", "add_interface"))
-    when_imported("torch._dynamo", _later("_dynamo", "teach"))
-    when_imported("torch._inductor.codegen.common", _later("_dynamo", "refuse_code"))
+        when_imported(
+            f"torch.distributed.{sharding}", _deferred("_defaults", "patch_device_meshes")
+        )
+    when_imported("torch.nn.parallel.data_parallel", _deferred("_defaults", "patch_data_parallel"))
+    when_imported("torch._subclasses.fake_tensor", _deferred("_defaults", "patch_fake_tensors"))
+    when_imported("torch.accelerator", _deferred("_defaults", "patch_accelerator"))
+    when_imported("torch.random", _deferred("_defaults", "patch_fork_rng"))
+    when_imported("torch.autograd", _deferred("_defaults", "patch_profiler_activities"))
+    when_imported("torch.utils.data.dataloader", _deferred("_defaults", "patch_data_loader"))
+    when_imported("torch.utils.benchmark.utils.timer", _deferred("_defaults", "patch_timer"))
+    when_imported("torch._dynamo.device_interface", _deferred("_dynamo", "add_interface"))
+    when_imported("torch._dynamo", _deferred("_dynamo", "register_functions"))
+    when_imported(
+        "torch._inductor.codegen.common", _deferred("_dynamo", "explain_missing_code_generator")
+    )
     fabric = ("lightning.fabric", "lightning_fabric")
     for lightning in (*fabric, "lightning.pytorch", "pytorch_lightning"):
-        when_imported(f"{lightning}.accelerators", _later("_lightning", "add_accelerator"))
-        when_imported(f"{lightning}.strategies", _later("_lightning", "add_strategy"))
+        when_imported(f"{lightning}.accelerators", _deferred("_lightning", "add_accelerator"))
+        when_imported(f"{lightning}.strategies", _deferred("_lightning", "add_strategy"))
         for connector in ("connector", "trainer.connectors.accelerator_connector"):
-            when_imported(f"{lightning}.{connector}", _later("_lightning", "choose"))
+            when_imported(f"{lightning}.{connector}", _deferred("_lightning", "patch_connectors"))
     for module, function in (
         ("accelerate.state", "add_default_device"),
         ("accelerate.utils.modeling", "add_memory"),
@@ -308,17 +319,17 @@ def _promise() -> None:
         ("sentence_transformers.util.environment", "add_name"),
         ("safetensors", "add_location"),
     ):
-        when_imported(module, _later("_hugging_face", function))
-    when_imported("torchvision", _later("_torchvision", "add_autocast"))
-    when_imported("torch.multiprocessing.reductions", _later("_sharing", "share"))
+        when_imported(module, _deferred("_hugging_face", function))
+    when_imported("torchvision", _deferred("_torchvision", "add_autocast"))
+    when_imported("torch.multiprocessing.reductions", _deferred("_sharing", "register_reducers"))
 
 
-class _End:
-    """Destroyed after Python has called the functions of `atexit`, before it finalizes.
+class _DrainAtExit:
+    """Waits for autograd's threads when it is destroyed: after `atexit`, before Python finalizes.
 
-    By then, autograd's threads must have released their Python objects: a thread that takes the GIL
-    while Python finalizes ends the process. In a process that has not used the device there is
-    nothing to wait for.
+    By then, the threads must have released their Python objects: a thread that takes the GIL while
+    Python finalizes ends the process. In a process that has not used the device there is nothing to
+    wait for.
     """
 
     #: More than a thread ever needs to release its objects, even on a busy machine.
@@ -370,14 +381,14 @@ def _load() -> Optional[Exception]:
     if error is not None:
         explained = _explained(error)
         _device._failure = explained
-        worse = _attempt(_say_why) if taken else _attempt(_stand_aside)
+        worse = _attempt(_raise_cause_on_use) if taken else _attempt(_disable_device)
         if worse is not None:
-            explained.args = (f"{explained}\nnote: PyTorch may name the device: {worse!r}",)
+            explained.args = (f"{explained}\nnote: the device could not be disabled: {worse!r}",)
         _report(explained, error.__cause__ if explained is error else error)
         return explained
-    # As an argument, `_End()` outlives all registered functions, whenever they were registered.
-    atexit.register(lambda _: None, _End())
-    _promise()
+    # As an argument, it outlives all registered functions, whenever they were registered.
+    atexit.register(lambda _: None, _DrainAtExit())
+    _patch_when_imported()
     for name in _build.IMPORTS:
         publish(name)
     return None

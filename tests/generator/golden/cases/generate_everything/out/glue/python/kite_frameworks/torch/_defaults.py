@@ -4,8 +4,8 @@
 
 PyTorch then uses the machine's accelerator, which is this device as soon as its name is known,
 whether the program uses it or not. A program that does not use it must run as it does without this
-package. So where PyTorch cannot use the device, this module makes it use its default without the
-device.
+package. So where PyTorch cannot use this device, the functions here patch PyTorch to use the
+default that it has without this device.
 """
 
 import functools
@@ -52,7 +52,7 @@ def _group_of_others(c10d: types.ModuleType) -> str:
     return f"{kind}:{known[kind]}" if kind in known else f"cpu:{known['cpu']}"
 
 
-def keep_groups(c10d: types.ModuleType) -> None:
+def patch_process_groups(c10d: types.ModuleType) -> None:
     """Makes `init_process_group()` create the same group as without the device.
 
     Once a process group is registered for the device, PyTorch decides.
@@ -72,7 +72,7 @@ def keep_groups(c10d: types.ModuleType) -> None:
     config.__init__ = initialize
 
 
-def keep_meshes(module: types.ModuleType) -> None:
+def patch_device_meshes(module: types.ModuleType) -> None:
     """Makes `fully_shard` and `replicate` without a mesh leave a module on the CPU.
 
     If the process uses the device, or has a process group for it, PyTorch decides.
@@ -91,7 +91,7 @@ def keep_meshes(module: types.ModuleType) -> None:
     vars(module)["init_device_mesh"] = init_device_mesh
 
 
-def keep_data_parallel(module: types.ModuleType) -> None:
+def patch_data_parallel(module: types.ModuleType) -> None:
     """Makes `torch.nn.DataParallel` call its module, as on a machine without devices.
 
     It copies modules to several devices with functions that PyTorch builds only for CUDA.
@@ -105,7 +105,7 @@ def keep_data_parallel(module: types.ModuleType) -> None:
     vars(module)["_get_available_device_type"] = available
 
 
-def keep_fake_tensors(module: types.ModuleType) -> None:
+def patch_fake_tensors(module: types.ModuleType) -> None:
     """Makes fake tensors on CUDA work without CUDA while the process does not use this device.
 
     PyTorch assumes that it may start an available device.
@@ -114,7 +114,7 @@ def keep_fake_tensors(module: types.ModuleType) -> None:
         vars(module)["_is_privateuse1_backend_available"] = _in_use
 
 
-def keep_accelerator(module: types.ModuleType) -> None:
+def patch_accelerator(module: types.ModuleType) -> None:
     """Makes torch.accelerator count the devices without starting one.
 
     From 2.8 on, PyTorch asks this package for their number. Older releases start the device, which
@@ -133,7 +133,7 @@ def keep_accelerator(module: types.ModuleType) -> None:
     vars(module)["device_count"] = device_count
 
 
-def keep_random(module: types.ModuleType) -> None:
+def patch_fork_rng(module: types.ModuleType) -> None:
     """Keeps `fork_rng()` from warning that it would have to start several devices, one by one.
 
     Reading the states of this device's generators starts nothing.
@@ -142,7 +142,7 @@ def keep_random(module: types.ModuleType) -> None:
         vars(module)["_fork_rng_warned_already"] = True
 
 
-def keep_activities(autograd: types.ModuleType) -> None:
+def patch_profiler_activities(autograd: types.ModuleType) -> None:
     """Makes torch.profiler record this device only if there is one.
 
     A profile waits for the devices that it records, which raises an error if there is none.
@@ -156,7 +156,7 @@ def keep_activities(autograd: types.ModuleType) -> None:
     vars(autograd)["_supported_activities"] = supported_activities
 
 
-def keep_loader(module: types.ModuleType) -> None:
+def patch_data_loader(module: types.ModuleType) -> None:
     """Makes `DataLoader(pin_memory=True)` continue if the device has no pinned memory.
 
     PyTorch does the same on MPS, with the same warning.
@@ -174,14 +174,15 @@ def keep_loader(module: types.ModuleType) -> None:
             self._pin_memory = False
             warnings.warn(
                 f"'pin_memory' argument is set as true but not supported on "
-                f"{_device.display_name}, whose Runtime has no `allocate_host`; it is not pinned",
+                f"{_device.display_name}, whose Runtime has no `allocate_host`: the memory is "
+                "not pinned",
                 stacklevel=2,
             )
 
     base.__init__ = initialize
 
 
-def keep_timer(module: types.ModuleType) -> None:
+def patch_timer(module: types.ModuleType) -> None:
     """Keeps `torch.utils.benchmark.Timer` from waiting for a device that does not exist.
 
     Releases in which it does not use torch.accelerator wait for any backend's device.

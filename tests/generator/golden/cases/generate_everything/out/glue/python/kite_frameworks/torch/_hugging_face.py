@@ -2,9 +2,9 @@
 # Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device in Accelerate, Transformers, Sentence Transformers and safetensors.
 
-Each of them has lists of the devices that it supports. Where it would use the CPU because it finds
-none of them, it uses this device. This module is imported when they are, not by `import torch`, and
-needs none of them; see `_loader.py`.
+Each of these packages has lists of the devices that it supports. Where a package would use the CPU
+because it finds none of those devices, it uses this one. This module is imported when such a
+package is, not by `import torch`, and works without them; see `_loader.py`.
 """
 
 import functools
@@ -23,7 +23,7 @@ _other_accelerator = importlib.import_module("._defaults", __package__).other_ac
 _NAME: str = _device._NAME
 
 
-def _is_taken() -> bool:
+def _is_default() -> bool:
     """Whether a program that names no device should get this one."""
     return bool(_device.is_available()) and _other_accelerator().type == "cpu"
 
@@ -34,11 +34,11 @@ def add_default_device(module: types.ModuleType) -> None:
     Its variable ACCELERATE_TORCH_DEVICE and `Accelerator(cpu=True)` take precedence.
     """
     state = vars(module)["PartialState"]
-    known = state.default_device.fget
+    original = state.default_device.fget
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def default_device(self: Any) -> torch.device:
-        chosen: torch.device = known(self)
+        chosen: torch.device = original(self)
         if chosen.type == "cpu" and _device.is_available():
             return torch.device(_NAME)
         return chosen
@@ -48,57 +48,57 @@ def add_default_device(module: types.ModuleType) -> None:
 
 def add_memory(module: types.ModuleType) -> None:
     """Makes Accelerate's `get_max_memory`, and so `device_map="auto"`, include the devices."""
-    known: Callable[..., dict[Any, Any]] = vars(module)["get_max_memory"]
+    original: Callable[..., dict[Any, Any]] = vars(module)["get_max_memory"]
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def get_max_memory(max_memory: Optional[dict[Any, Any]] = None) -> dict[Any, Any]:
-        if not _is_taken():
-            return known(max_memory)
+        if not _is_default():
+            return original(max_memory)
         if max_memory is not None:
-            found: dict[Any, Any] = _without_warning(module, lambda: known(max_memory))
+            found: dict[Any, Any] = _without_warning(module, lambda: original(max_memory))
             return found
         if not _device.capabilities().has("memory_info"):
             vars(module)["logger"].warning(
-                f"the driver of {_device.display_name} does not tell how much memory there is, so "
-                'nothing is placed on it: pass max_memory, such as {0: "10GiB"}'
+                f"the driver of {_device.display_name} does not report its free memory, so nothing "
+                'is placed on it: pass max_memory, such as {0: "10GiB"}'
             )
-            return known()
+            return original()
         free = {
             index: _device.memory.mem_get_info(index)[0] for index in range(_device.device_count())
         }
-        return {**free, **known()}
+        return {**free, **original()}
 
     vars(module)["get_max_memory"] = get_max_memory
 
 
 def add_scaler(module: types.ModuleType) -> None:
     """Makes Accelerate scale gradients on the device; releases before 1.0 lack this function."""
-    known: Optional[Callable[..., Any]] = vars(module).get("get_grad_scaler")
-    if known is None:
+    original: Optional[Callable[..., Any]] = vars(module).get("get_grad_scaler")
+    if original is None:
         return
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def get_grad_scaler(distributed_type: Any = None, **options: Any) -> Any:
         is_sharded = getattr(distributed_type, "value", None) == "FSDP"
-        if is_sharded or not _is_taken():
-            return known(distributed_type, **options)
+        if is_sharded or not _is_default():
+            return original(distributed_type, **options)
         return torch.amp.GradScaler(_NAME, **options)
 
     vars(module)["get_grad_scaler"] = get_grad_scaler
 
 
 def _without_warning(module: types.ModuleType, call: Callable[[], Any]) -> Any:
-    """Makes a call without Accelerate's warning about missing devices, for which it checks CUDA."""
+    """Makes a call without Accelerate's warning about missing devices: it looks only for CUDA."""
     logger = logging.getLogger(module.__name__)
 
-    def keep(record: logging.LogRecord) -> bool:
+    def is_wanted(record: logging.LogRecord) -> bool:
         return "is not available, available devices are []" not in record.getMessage()
 
-    logger.addFilter(keep)
+    logger.addFilter(is_wanted)
     try:
         return call()
     finally:
-        logger.removeFilter(keep)
+        logger.removeFilter(is_wanted)
 
 
 def allow_half(module: types.ModuleType) -> None:
@@ -109,21 +109,21 @@ def allow_half(module: types.ModuleType) -> None:
     if torch.float16 not in _device._amp_dtypes():
         return
     function = inspect.unwrap(vars(module)["Accelerator"].__init__)
-    known = function.__code__.co_consts
+    original = function.__code__.co_consts
     constants = tuple(
         (*one, _NAME) if isinstance(one, tuple) and {"cuda", "npu", "xpu"} <= set(one) else one
-        for one in known
+        for one in original
     )
-    if constants == known:
-        raise LookupError(f'no list of devices for mixed_precision="fp16", which {_NAME} joins')
+    if constants == original:
+        raise LookupError(f'found no list of devices for mixed_precision="fp16" to add {_NAME} to')
     function.__code__ = function.__code__.replace(co_consts=constants)
 
 
 def add_training_device(module: types.ModuleType) -> None:
     """Makes the Trainer of Transformers train on Accelerate's device instead of the CPU."""
     arguments = vars(module)["TrainingArguments"]
-    known = vars(arguments)["_setup_devices"]  # a cached property, from functools or their own
-    function = getattr(known, "func", None) or known.fget
+    original = vars(arguments)["_setup_devices"]  # a cached property, from functools or their own
+    function = getattr(original, "func", None) or original.fget
 
     @functools.wraps(function)
     def _setup_devices(self: Any) -> torch.device:
@@ -137,7 +137,7 @@ def add_training_device(module: types.ModuleType) -> None:
         self._n_gpu = 1
         return found
 
-    made = type(known)(_setup_devices)
+    made = type(original)(_setup_devices)
     if hasattr(made, "__set_name__"):
         made.__set_name__(arguments, "_setup_devices")
     arguments._setup_devices = made
@@ -145,13 +145,13 @@ def add_training_device(module: types.ModuleType) -> None:
 
 def add_bfloat16(module: types.ModuleType) -> None:
     """Makes Transformers accept `bf16=True` if the device's autocast supports bfloat16."""
-    known: Callable[[], bool] = vars(module)["is_torch_bf16_gpu_available"]
+    original: Callable[[], bool] = vars(module)["is_torch_bf16_gpu_available"]
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def is_torch_bf16_gpu_available() -> bool:
-        if _is_taken():
+        if _is_default():
             return torch.bfloat16 in _device._amp_dtypes()
-        return known()
+        return original()
 
     vars(module)["is_torch_bf16_gpu_available"] = is_torch_bf16_gpu_available
 
@@ -159,10 +159,10 @@ def add_bfloat16(module: types.ModuleType) -> None:
 def add_pipeline_device(module: types.ModuleType) -> None:
     """Makes pipelines of Transformers use the device, also by number and by default."""
     pipeline = vars(module)["Pipeline"]
-    known = pipeline.__init__
-    signature = inspect.signature(known)
+    original = pipeline.__init__
+    signature = inspect.signature(original)
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def initialize(self: Any, *arguments: Any, **options: Any) -> None:
         given = signature.bind(self, *arguments, **options)
         wanted = given.arguments.get("device")
@@ -170,11 +170,11 @@ def add_pipeline_device(module: types.ModuleType) -> None:
         if wanted is None:  # a split model is on its first part's device
             wanted = 0 if places is None else next(iter(places.values()), None)
         place = None
-        if isinstance(wanted, int) and wanted >= 0 and _is_taken():
+        if isinstance(wanted, int) and wanted >= 0 and _is_default():
             place = torch.device(_NAME, wanted)
         if place is not None and places is None:
             given.arguments["device"] = place
-        known(*given.args, **given.kwargs)
+        original(*given.args, **given.kwargs)
         if place is not None:
             self.device = place
 
@@ -183,34 +183,34 @@ def add_pipeline_device(module: types.ModuleType) -> None:
 
 def add_name(module: types.ModuleType) -> None:
     """Makes Sentence Transformers use the device where it would use the CPU."""
-    known: Optional[Callable[[], str]] = vars(module).get("get_device_name")
-    if known is None or known.__module__ != module.__name__:
+    original: Optional[Callable[[], str]] = vars(module).get("get_device_name")
+    if original is None or original.__module__ != module.__name__:
         return
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def get_device_name() -> str:
-        name = known()
-        return f"{_NAME}:{_device.current_device()}" if name == "cpu" and _is_taken() else name
+        name = original()
+        return f"{_NAME}:{_device.current_device()}" if name == "cpu" and _is_default() else name
 
     vars(module)["get_device_name"] = get_device_name
 
 
 def add_location(module: types.ModuleType) -> None:
-    """Makes safetensors load to the device by name: it accepts certain names, and any number."""
-    known: Any = vars(module)["safe_open"]
+    """Makes safetensors, which accepts only names that it knows, load to the device by its name."""
+    original: Any = vars(module)["safe_open"]
 
     class _Kind(type):
         def __instancecheck__(cls, one: object) -> bool:
-            return isinstance(one, known)
+            return isinstance(one, original)
 
     class safe_open(metaclass=_Kind):
-        __doc__ = known.__doc__
+        __doc__ = original.__doc__
         __module__ = module.__name__
 
         def __new__(cls, filename: Any, framework: str, device: Any = "cpu", **more: Any) -> Any:
             if framework in ("pt", "torch", "pytorch"):
                 device = _number(device)
-            return known(filename, framework, device=device, **more)
+            return original(filename, framework, device=device, **more)
 
     safe_open.__qualname__ = safe_open.__name__
     vars(module)["safe_open"] = safe_open

@@ -12,8 +12,8 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def open_to_others(name: str) -> Iterator[None]:
-    """In this context, other threads get the module `name` immediately, though it is incomplete.
+def without_import_lock(name: str) -> Iterator[None]:
+    """In this context, threads that import the module `name` get it immediately, though incomplete.
 
     Otherwise one thread in `import torch` may wait for this package while another one in this
     package waits for `import torch`. Python detects this deadlock and raises an error in the thread

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of BackendKit. Every backend's package has a copy, which each build replaces.
-"""Gives PyTorch's place for the accelerator back when the backend could not be loaded.
+"""Disables the device if the backend could not be loaded.
 
-PyTorch then knows the device's name, and takes any device that it knows for the machine's
-accelerator. So that programs that do not use the device run as they do without this package, this
-module makes PyTorch use the accelerator that it had before, or none.
+PyTorch knows the device's name by then, and treats a device whose name it knows as the machine's
+accelerator. This module makes PyTorch use the accelerator that it had before, or none, so that
+programs that do not use the device run as they do without this package.
 """
 
 import importlib
@@ -41,39 +41,39 @@ _FUNCTIONS: dict[str, str] = {
 _library: Optional[torch.library.Library] = None
 
 
-def install(answers: dict[str, Union[torch.device, RuntimeError, None]]) -> None:
-    """Makes uses of the device raise the cause, and torch.accelerator use what is there instead.
+def install(results: dict[str, Union[torch.device, RuntimeError, None]]) -> None:
+    """Makes uses of the device raise the cause, and torch.accelerator use another device, if any.
 
-    `answers` has what the functions of torch._C that return the accelerator returned or raised
-    before the device's name was known.
+    `results` has what the functions of torch._C that return the accelerator returned or raised
+    before PyTorch knew the device's name.
     """
     global _library
     _library = torch.library.Library("_", "IMPL")
-    _library.fallback(_refuse, "PrivateUse1")
-    for name in _release.known_to_c(answers):
-        setattr(torch._C, name, _answering(answers[name]))
-    other = answers.get("_accelerator_getAccelerator", answers.get("_get_accelerator"))
+    _library.fallback(_raise_cause, "PrivateUse1")
+    for name in _release.known_to_c(results):
+        setattr(torch._C, name, _returning(results[name]))
+    other = results.get("_accelerator_getAccelerator", results.get("_get_accelerator"))
     if not isinstance(other, torch.device) or other.type == "cpu":
         other = None
     for name in _release.known_to_c(_FUNCTIONS):
         setattr(torch._C, name, _delegate(_FUNCTIONS[name], other))
-    _keep_pinning(other)
-    importlib.import_module("._defaults", __package__).keep_activities(torch.autograd)
+    _patch_pinning(other)
+    importlib.import_module("._defaults", __package__).patch_profiler_activities(torch.autograd)
     places = {"Generator": torch.device("cpu"), "Stream": other, "Event": other}
     for name, place in places.items():
-        setattr(torch, name, _stand_in(getattr(torch, name), place))
+        setattr(torch, name, _replacement_class(getattr(torch, name), place))
 
 
-def _refuse(operator: Any, *arguments: Any, **options: Any) -> None:
-    """Stands for every operator on the device; mostly PyTorch calls `_lazy_init` before."""
+def _raise_cause(operator: Any, *arguments: Any, **options: Any) -> None:
+    """Replaces every operator on the device; usually PyTorch calls `_lazy_init` before it."""
     _device._lazy_init()
 
 
-def _answering(answer: Union[torch.device, RuntimeError, None]) -> Callable[[], Any]:
+def _returning(result: Union[torch.device, RuntimeError, None]) -> Callable[[], Any]:
     def accelerator() -> Optional[torch.device]:
-        if isinstance(answer, RuntimeError):
-            raise RuntimeError(*answer.args)
-        return answer
+        if isinstance(result, RuntimeError):
+            raise RuntimeError(*result.args)
+        return result
 
     return accelerator
 
@@ -99,12 +99,12 @@ def _delegate(function: str, other: Optional[torch.device]) -> Callable[..., Any
             return getattr(module, function)(*arguments)
         if function == "_default_generator":
             return module.default_generators[arguments[0]]
-        raise RuntimeError(f"PyTorch cannot ask `{other}`: {_device._failure}")
+        raise RuntimeError(f"torch.{other.type} has no {function}: {_device._failure}")
 
     return call
 
 
-def _keep_pinning(other: Optional[torch.device]) -> None:
+def _patch_pinning(other: Optional[torch.device]) -> None:
     """Makes CPU tensors pin their memory for `other`, or raise an error if there is none."""
     is_pinned, pin_memory = torch.Tensor.is_pinned, torch.Tensor.pin_memory
 
@@ -128,16 +128,16 @@ def _keep_pinning(other: Optional[torch.device]) -> None:
         setattr(torch.Tensor, name, method)
 
 
-def _stand_in(original: type, other: Optional[torch.device]) -> type:
-    """A class to call in place of `original`; its objects and subclasses are those of `original`.
+def _replacement_class(original: type, other: Optional[torch.device]) -> type:
+    """A class that creates objects of `original`, and whose instances are those of `original`.
 
-    If the device is named, it raises the cause; if no device is named, it uses `other` or the CPU.
-    PyTorch's own classes are immutable and raise an error that gives no cause.
+    A call that names the device raises the cause; a call that names no device uses `other` or the
+    CPU. PyTorch's own classes are immutable and raise an error that does not give the cause.
     """
 
     class Kind(type(original)):  # type: ignore[misc]
         def __call__(cls, *arguments: Any, **options: Any) -> Any:
-            if cls is not stand_in:
+            if cls is not replacement:
                 return super().__call__(*arguments, **options)
             place = options.get("device", arguments[0] if arguments else None)
             if str(place).split(":")[0] == _device._NAME:
@@ -152,11 +152,11 @@ def _stand_in(original: type, other: Optional[torch.device]) -> type:
             return original(*arguments, **options)
 
         def __instancecheck__(cls, instance: Any) -> bool:
-            return type.__instancecheck__(original if cls is stand_in else cls, instance)
+            return type.__instancecheck__(original if cls is replacement else cls, instance)
 
         def __subclasscheck__(cls, subclass: type) -> bool:
-            return type.__subclasscheck__(original if cls is stand_in else cls, subclass)
+            return type.__subclasscheck__(original if cls is replacement else cls, subclass)
 
     names = {"__module__": "torch", "__doc__": original.__doc__}
-    stand_in = Kind(original.__name__, (original,), names)
-    return stand_in
+    replacement = Kind(original.__name__, (original,), names)
+    return replacement

@@ -7,6 +7,6 @@ namespace backendkit {
 /// registered the device. The first call decides this and gives the device its name, so everything
 /// that the library registers when it is loaded checks this first. The generated backend.cpp
 /// defines the function.
-const char* refusal() noexcept;
+const char* registration_problem() noexcept;
 
 }  // namespace backendkit

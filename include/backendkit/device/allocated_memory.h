@@ -14,7 +14,7 @@ namespace backendkit {
 /// The memory that a driver has allocated and BackendKit has not freed, on all devices and on the
 /// host. Detects a driver that returns the same memory twice, before two tensors use it.
 /// Thread-safe; called only for segments, not for tensors.
-class GivenMemory {
+class AllocatedMemory {
  public:
   /// Adds `bytes` at an address on a device, or on the host if `device` is negative. Returns false
   /// and adds nothing if they overlap memory that was added, or extend past the last address.
@@ -22,26 +22,26 @@ class GivenMemory {
     const Place begin{device, reinterpret_cast<std::uintptr_t>(address)};
     if (bytes > std::numeric_limits<std::uintptr_t>::max() - begin.second) return false;
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto after = given_.lower_bound(begin);
-    if (after != given_.end() && after->first < Place{device, begin.second + bytes}) return false;
-    if (after != given_.begin()) {
+    const auto after = blocks_.lower_bound(begin);
+    if (after != blocks_.end() && after->first < Place{device, begin.second + bytes}) return false;
+    if (after != blocks_.begin()) {
       const auto& [before, length] = *std::prev(after);
       if (before.first == device && before.second + length > begin.second) return false;
     }
-    given_.emplace_hint(after, begin, bytes);
+    blocks_.emplace_hint(after, begin, bytes);
     return true;
   }
 
   void remove(int device, const void* address) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    given_.erase({device, reinterpret_cast<std::uintptr_t>(address)});
+    blocks_.erase({device, reinterpret_cast<std::uintptr_t>(address)});
   }
 
  private:
   using Place = std::pair<int, std::uintptr_t>;
 
   std::mutex mutex_;
-  std::map<Place, std::size_t> given_;
+  std::map<Place, std::size_t> blocks_;
 };
 
 }  // namespace backendkit
