@@ -113,6 +113,8 @@ def test_current_device(package: Package) -> None:
     with outer:
         with device.device(0), outer, device.device(-1), on_cpu:
             assert library.current == 1
+        with outer:
+            pass
         assert library.current == 1
     assert library.current == 0
     with pytest.raises(ZeroDivisionError), outer:
