@@ -15,6 +15,7 @@
 #include <pthread.h>
 #endif
 
+#include <backendkit/device/display_name.h>
 #include <backendkit/device/driver.h>
 #include <backendkit/device/late_registration.h>
 #include <backendkit/runtime.h>
@@ -151,8 +152,8 @@ class Devices {
   /// Throws in such a child. Call it before locking a mutex, which a thread of the parent may have
   /// held.
   static void check_not_forked() {
-    TORCH_CHECK(!forked_, "Cannot re-initialize ", c10::DeviceTypeName(kDeviceType, true),
-                " in forked subprocess. To use ", c10::DeviceTypeName(kDeviceType, true),
+    TORCH_CHECK(!forked_, "Cannot re-initialize ", DisplayName::get(),
+                " in forked subprocess. To use ", DisplayName::get(),
                 " with multiprocessing, you must use the 'spawn' start method");
   }
 

@@ -5,7 +5,7 @@
 
 #include <c10/core/Device.h>
 
-#include <backendkit/device/device.h>
+#include <backendkit/device/driver_error.h>
 
 namespace backendkit {
 

@@ -181,6 +181,62 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
     assert {"foo_frameworks/__init__.py", "foo_frameworks/py.typed"} < set(names)
 
 
+#: What people read, and then what they type.
+NAMES = """
+import os, warnings
+import torch
+
+def error(function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except Exception as error:
+        return str(error).splitlines()[0]
+
+def refused_in_a_forked_process():
+    print(error(torch.ones, 1, device="foo"))
+    print(error(torch.foo.synchronize), flush=True)
+
+ones = torch.ones(1, device="foo")
+print(torch.foo.display_name)
+print(error(torch.empty, 2**60, dtype=torch.uint8, device="foo").partition(". ")[0])
+print(error(torch.foo.Event, interprocess=True))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    ones.share_memory_()
+print(str(caught[0].message).partition(":")[0])
+if os.fork() == 0:
+    refused_in_a_forked_process()
+    os._exit(0)
+os.wait()
+print(ones)
+print(torch.device("foo", 1), torch.get_device_module("foo") is torch.foo, ones.is_foo)
+print(error(torch.device, "Foo Accelerator") is not None)
+print(error(torch.foo.synchronize, "foo:7"))
+print(error(torch.foo.synchronize, "cpu"))
+"""
+NAMED = """
+Foo Accelerator
+Foo Accelerator out of memory
+an event of Foo Accelerator cannot be shared with other processes
+processes share no memory of Foo Accelerator
+Cannot re-initialize Foo Accelerator in forked subprocess. To use Foo Accelerator with {spawn}
+Cannot re-initialize Foo Accelerator in forked subprocess. To use Foo Accelerator with {spawn}
+tensor([1.], device='foo:0')
+foo:1 True True
+True
+there is no device `foo:7`, the last one is 1
+expected a foo device, got `cpu`
+""".format(spawn="multiprocessing, you must use the 'spawn' start method")
+
+
+def test_messages_use_the_display_name_and_code_the_name(
+    vendor: tuple[Path, Environment, str], tmp_path: Path
+) -> None:
+    folder, environment, _ = vendor
+    libraries = f"{folder}/build/prefix/lib:{folder}/build/prefix/lib64"
+    assert environment.says(NAMES, tmp_path, LD_LIBRARY_PATH=libraries) == NAMED.strip()
+
+
 def test_a_missing_driver_library_is_one_warning(
     vendor: tuple[Path, Environment, str], tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ def when_imported(name: str, call: _Call) -> None:
     """
     with _lock:
         module = sys.modules.get(name)
-        if module is None or getattr(module.__spec__, "_initializing", False):
+        if module is None or _is_being_imported(module):
             _waiting.setdefault(name, []).append(call)
             if _finder not in sys.meta_path:
                 sys.meta_path.insert(0, _finder)
@@ -59,6 +59,34 @@ def _finish(module: types.ModuleType) -> None:
             sys.meta_path = [finder for finder in sys.meta_path if finder is not _finder]
     for call in calls:
         _call(call, module)
+
+
+def _is_being_imported(module: types.ModuleType) -> bool:
+    """Whether the import of a module has begun and not ended; if so, its end calls `_finish`.
+
+    This happens if the module is the program's first import of torch, which imports this package.
+    """
+    spec: Any = module.__spec__
+    if getattr(spec, "_initializing", False) and type(spec) is importlib.machinery.ModuleSpec:
+        spec.__class__ = _Unfinished
+    return bool(getattr(spec, "_initializing", False))
+
+
+class _Unfinished(importlib.machinery.ModuleSpec):
+    """The spec of a module that is being imported: Python sets `_initializing` at the end."""
+
+    @property
+    def _initializing(self) -> bool:
+        return bool(vars(self)["_initializing"])
+
+    @_initializing.setter
+    def _initializing(self, value: bool) -> None:
+        module = None if value else sys.modules.get(self.name)  # None also if the import failed
+        if module is not None:
+            _finish(module)
+        vars(self)["_initializing"] = value
+        if module is not None:  # for calls that another thread added meanwhile
+            _finish(module)
 
 
 class _Finder:
