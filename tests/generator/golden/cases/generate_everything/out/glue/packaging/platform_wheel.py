@@ -12,8 +12,8 @@ from setuptools.command.bdist_wheel import bdist_wheel
 
 __all__ = ["EPOCH", "PlatformDistribution", "PlatformWheel"]
 
-# A wheel's files carry this date unless SOURCE_DATE_EPOCH says another: 1980-01-01, the first day
-# that a zip file can name.
+# The date of a wheel's files unless SOURCE_DATE_EPOCH is set: 1980-01-01, the first day that a zip
+# file can store.
 EPOCH = "315532800"
 
 
