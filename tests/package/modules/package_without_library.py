@@ -14,16 +14,16 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMON = ROOT / "templates" / "python" / "common"
 BUILD = ROOT / "tests" / "package" / "python" / "_build.py"
 
-#: What the tests call the modules: `package.gate`.
+#: What the tests call the modules: `package.import_lock`.
 MODULES = {
-    "absent": "_absent",
+    "not_loaded": "_not_loaded",
     "autograd": "_autograd",
     "capabilities": "_capabilities",
     "defaults": "_defaults",
     "device": "_device",
     "dlpack": "_dlpack",
     "dynamo": "_dynamo",
-    "gate": "_gate",
+    "import_lock": "_import_lock",
     "hugging_face": "_hugging_face",
     "lazy": "_lazy",
     "lightning": "_lightning",

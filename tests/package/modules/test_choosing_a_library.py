@@ -61,7 +61,7 @@ def test_no_folder_of_the_release(package: Package, monkeypatch: pytest.MonkeyPa
     add(package, "2.10", "2.9")
     monkeypatch.setattr(torch, "__version__", "2.14.0+cpu")
     first, help_ = failure(loader, "_choose_library").splitlines()
-    assert first.endswith("2.9 and 2.10, this is 2.14.0")
+    assert first.endswith("2.9 and 2.10, but this is PyTorch 2.14.0")
     assert '"torch==2.10.*"' in help_
     assert "--upgrade torch_foo" in help_
     assert "2.14" in help_
@@ -73,7 +73,7 @@ def test_no_folder_at_all(package: Package, monkeypatch: pytest.MonkeyPatch) -> 
     loader = start(package)
     monkeypatch.setattr(torch, "__version__", "2.6.0")
     text = failure(loader, "_choose_library")
-    assert "2.7, this is 2.6.0" in text
+    assert "2.7, but this is PyTorch 2.6.0" in text
     assert '"torch==2.7.*"' in text
 
 
@@ -81,7 +81,7 @@ def test_other_things_beside_the_folders(package: Package, monkeypatch: pytest.M
     loader = start(package)
     add(package, "2.9", "2.14.old", "old", "2", "2.14-cuda")
     monkeypatch.setattr(torch, "__version__", "2.14.0")
-    assert "2.9, this is 2.14.0" in failure(loader, "_choose_library").splitlines()[0]
+    assert "2.9, but this is PyTorch 2.14.0" in failure(loader, "_choose_library").splitlines()[0]
 
 
 def test_a_folder_without_its_library(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_handshake_off(package: Package, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch, "__version__", "2.14.0")
     for on in ("0", ""):
         monkeypatch.setenv("BACKENDKIT_SKIP_HANDSHAKE", on)
-        assert "this is 2.14.0" in failure(loader, "_choose_library")
+        assert "this is PyTorch 2.14.0" in failure(loader, "_choose_library")
     monkeypatch.setenv("BACKENDKIT_SKIP_HANDSHAKE", "1")
     assert Path(loader._choose_library()).parent.name == "2.10"
 
@@ -155,7 +155,7 @@ def test_whole_or_damaged(
         path.write_bytes(content)
         monkeypatch.setattr(sys, "platform", platform)
         try:
-            loader._check_whole(str(path))
+            loader._check_not_truncated(str(path))
             found[name] = True
         except loader.BackendError as error:
             said, help_ = str(error).splitlines()
@@ -184,7 +184,7 @@ TAKEN = {
     "its own name, before its module is there": ("foo", None, None),
     "its own name": ("foo", "torch_foo._device", None),
     "another name": ("zoo", "torch_zoo", "`zoo` (torch_zoo)"),
-    "another name without a module": ("zoo", None, "`zoo` has"),
+    "another name without a module": ("zoo", None, "device `zoo` is"),
     "its own name, of another package": ("foo", "torch_other", "`foo` (torch_other)"),
 }
 

@@ -52,14 +52,14 @@ def test_process_groups_of_others(
 ) -> None:
     have(monkeypatch, *kinds)
     module = c10d()
-    package.defaults.keep_groups(module)
+    package.defaults.patch_process_groups(module)
     assert module.BackendConfig("undefined").backend == group
     assert module.BackendConfig("mpi").backend == "mpi"
 
 
 def test_a_process_group_of_the_device(package: Package) -> None:
     module = c10d(foo="rings")
-    package.defaults.keep_groups(module)
+    package.defaults.patch_process_groups(module)
     with pytest.raises(ValueError, match="no process group for foo"):
         module.BackendConfig("undefined")
 
@@ -82,21 +82,21 @@ def test_meshes(
     distributed = package.defaults.importlib.import_module("torch.distributed.distributed_c10d")
     monkeypatch.setattr(distributed.Backend, "default_device_backend_map", groups)
     module = types.SimpleNamespace(init_device_mesh=lambda kind, *shape: (kind, *shape))
-    package.defaults.keep_meshes(module)
+    package.defaults.patch_device_meshes(module)
     assert module.init_device_mesh(asked, (2,)) == (chosen, (2,))
 
 
 def test_data_parallel(package: Package) -> None:
     found: list[str | None] = ["foo", "cuda", None]
     module = types.SimpleNamespace(_get_available_device_type=lambda: found.pop())
-    package.defaults.keep_data_parallel(module)
+    package.defaults.patch_data_parallel(module)
     assert [module._get_available_device_type() for _ in range(3)] == [None, "cuda", None]
 
 
 def test_a_broken_backend_is_not_in_use(package: Package) -> None:
     package.device._failure = ImportError("torn apart")
     module = types.SimpleNamespace(_is_privateuse1_backend_available=lambda: True)
-    package.defaults.keep_fake_tensors(module)
+    package.defaults.patch_fake_tensors(module)
     assert not module._is_privateuse1_backend_available()
     assert package.library.calls == []
 
@@ -107,10 +107,10 @@ def test_count_of_the_accelerator(package: Package, current: str, count: int) ->
     module = types.SimpleNamespace(
         device_count=lambda: 7, current_accelerator=lambda: torch.device(current)
     )
-    package.defaults.keep_accelerator(module)
+    package.defaults.patch_accelerator(module)
     assert module.device_count() == count
     newer = types.SimpleNamespace(device_count=None, device_index=None)
-    package.defaults.keep_accelerator(newer)
+    package.defaults.patch_accelerator(newer)
     assert newer.device_count is None
 
 
@@ -120,7 +120,7 @@ def test_warning_of_fork_rng(package: Package, default: str | None, quiet: bool)
         """Its default is None in releases that take the accelerator."""
 
     module = types.SimpleNamespace(fork_rng=fork_rng, _fork_rng_warned_already=False)
-    package.defaults.keep_random(module)
+    package.defaults.patch_fork_rng(module)
     assert module._fork_rng_warned_already == quiet
 
 
@@ -131,7 +131,7 @@ def test_recorded_activities(package: Package, count: int, recorded: set[str]) -
         _supported_activities=lambda: {"CPU", "PrivateUse1"},
         ProfilerActivity=types.SimpleNamespace(PrivateUse1="PrivateUse1"),
     )
-    package.defaults.keep_activities(module)
+    package.defaults.patch_profiler_activities(module)
     assert module._supported_activities() == recorded
 
 
@@ -148,7 +148,7 @@ def test_loader_without_pinned_memory(
 
     package.set_constants(DISPLAY_NAME="Foo Accelerator")
     package.library.answers["capabilities"] = (["pinned_memory"], [pinned], ["allocate_host()"])
-    package.defaults.keep_loader(types.SimpleNamespace(_BaseDataLoaderIter=Iter))
+    package.defaults.patch_data_loader(types.SimpleNamespace(_BaseDataLoaderIter=Iter))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert Iter(place)._pin_memory == pins
@@ -160,5 +160,5 @@ def test_loader_without_pinned_memory(
 def test_benchmark_timer(package: Package, count: int) -> None:
     package.library.answers["device_count"] = count
     module = types.SimpleNamespace(privateuse1_device_handler="handler")
-    package.defaults.keep_timer(module)
+    package.defaults.patch_timer(module)
     assert module.privateuse1_device_handler == ("handler" if count else None)

@@ -25,7 +25,7 @@ INDICES = {
     "a name": (lambda: "foo:1", 1),
     "a name without an index": (lambda: "foo", 0),
     "a device": (lambda: torch.device("foo", 1), 1),
-    "too high": (lambda: 2, "`foo:2`, the last one is 1"),
+    "too high": (lambda: 2, "`foo:2`: the last one is `foo:1`"),
     "negative": (lambda: -1, "`foo:-1`"),
     "another type of device": (lambda: "cpu", "got `cpu`"),
     "a fraction": (lambda: 0.5, "got 0.5"),

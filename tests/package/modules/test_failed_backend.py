@@ -37,7 +37,7 @@ def fail(package: Package, other: str | None) -> list[Any]:
     for name in ("_accelerator_deviceCount", "_accelerator_getDefaultGenerator"):
         setattr(torch._C, name, None)  # not every release has them
     place = None if other is None else torch.device(other)
-    package.absent.install({"_get_accelerator": place or torch.device("cpu"),
+    package.not_loaded.install({"_get_accelerator": place or torch.device("cpu"),
                             "_accelerator_getAccelerator": place})  # fmt: skip
     return calls
 
@@ -82,7 +82,7 @@ def test_there_is_no_other_accelerator(package: Package) -> None:
 def test_an_error_instead_of_an_accelerator(package: Package) -> None:
     """PyTorch raises one where it finds two; each program gets one of its own."""
     package.device._failure = ImportError("torn apart")
-    package.absent.install({"_get_accelerator": RuntimeError("two of them")})
+    package.not_loaded.install({"_get_accelerator": RuntimeError("two of them")})
     caught = []
     for _ in range(2):
         with pytest.raises(RuntimeError, match="two of them") as error:

@@ -87,7 +87,7 @@ def test_memory_that_a_tensor_spans(package: Package) -> None:
         tensor = torch.arange(10.0)[1:].as_strided(size, stride, 1)
         spanned = sharing._spanned(tensor)
         assert (spanned.numel(), spanned.dim()) == (length, 1)
-        made = sharing._tensor(torch.Tensor, spanned.clone, (), 0, size, stride, True)
+        made = sharing._rebuild_tensor(torch.Tensor, spanned.clone, (), 0, size, stride, True)
         assert (made.stride(), made.requires_grad) == (stride, True)
         assert torch.equal(made, tensor)
 
@@ -95,7 +95,7 @@ def test_memory_that_a_tensor_spans(package: Package) -> None:
 def test_parameters_stay_parameters(package: Package) -> None:
     package.sharing._NAME = "cpu"
     kind, memory = torch.nn.Parameter, torch.ones(2)
-    made = package.sharing._tensor(kind, memory.clone, (), 0, (2,), (1,), False)
+    made = package.sharing._rebuild_tensor(kind, memory.clone, (), 0, (2,), (1,), False)
     assert (type(made), made.requires_grad) == (kind, False)
 
 
@@ -103,7 +103,7 @@ def test_shared_memory_that_is_not_shared(package: Package) -> None:
     package.set_constants(DISPLAY_NAME="Foo Accelerator")
     package.sharing._NAME = "cpu"
     package.sharing.install()
-    with pytest.warns(UserWarning, match="no memory of Foo Accelerator"):
+    with pytest.warns(UserWarning, match="memory of Foo Accelerator"):
         torch.ones(1).share_memory_()
 
 
@@ -143,7 +143,7 @@ def test_devices_for_lightning(package: Package) -> None:
         if chosen is not None:
             assert accelerator.parse_devices(asked) == chosen
         else:
-            with pytest.raises(ValueError, match="of foo"):
+            with pytest.raises(ValueError, match="the foo devices"):
                 accelerator.parse_devices(asked)
 
 
@@ -167,7 +167,7 @@ def test_lightning_takes_the_device_by_default(package: Package) -> None:
         asked = types.SimpleNamespace(
             _strategy_flag=strategy, _devices_flag=devices, _num_nodes_flag=nodes
         )
-        assert package.lightning._would_do(asked) == is_enough, (strategy, devices, nodes)
+        assert package.lightning._meets_request(asked) == is_enough, (strategy, devices, nodes)
 
 
 def test_half_precision_in_accelerate(package: Package) -> None:
@@ -200,7 +200,7 @@ def test_inductor_names_the_backends_that_work(package: Package) -> None:
         device_codegens={}, get_wrapper_codegen_for_device=known, get_device_op_overrides=known
     )
     package.dynamo._backends = lambda: ["foo_compiler"]
-    package.dynamo.refuse_code(module)
+    package.dynamo.explain_missing_code_generator(module)
     assert module.get_device_op_overrides("cpu") == "code for cpu"
     with pytest.raises(RuntimeError, match='"aot_eager", "foo_compiler"'):
         module.get_wrapper_codegen_for_device("foo")

@@ -111,6 +111,6 @@ def test_history(package: Package) -> None:
 )
 def test_recording(package: Package, options: dict[str, object], limits: list[int]) -> None:
     package.memory._record_memory_history(**options)
-    calls = [call for call in package.library.calls if call[0] == "keep_memory_history"]
+    calls = [call for call in package.library.calls if call[0] == "record_memory_history"]
     assert [call[2] for call in calls] == limits
     assert {call[1] for call in calls} == {0, 1}

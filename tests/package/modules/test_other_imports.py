@@ -31,13 +31,13 @@ def spec(monkeypatch: pytest.MonkeyPatch) -> Spec:
 
 
 def test_the_package_is_open_to_others_for_a_while(package: Package, spec: Spec) -> None:
-    with package.gate.open_to_others("half_imported"):
+    with package.import_lock.without_import_lock("half_imported"):
         assert not spec._initializing
     assert spec._initializing
 
 
 def test_the_package_is_closed_after_an_error(package: Package, spec: Spec) -> None:
-    with pytest.raises(ZeroDivisionError), package.gate.open_to_others("half_imported"):
+    with pytest.raises(ZeroDivisionError), package.import_lock.without_import_lock("half_imported"):
         1 / 0  # noqa: B018
     assert spec._initializing
 
@@ -46,16 +46,16 @@ def test_the_package_stays_closed_if_pytorch_loads_no_backends(
     package: Package, spec: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
-    with package.gate.open_to_others("half_imported"):
+    with package.import_lock.without_import_lock("half_imported"):
         assert spec._initializing
 
 
 HALF = """
 import threading
-from torch_foo.{gate} import open_to_others
+from torch_foo.{gate} import without_import_lock
 early = "early"
 inside, go_on = threading.Event(), threading.Event()
-with open_to_others(__name__):
+with without_import_lock(__name__):
     inside.set()
     assert go_on.wait(60)
 late = "late"
@@ -63,7 +63,7 @@ late = "late"
 
 
 def test_another_thread_gets_the_incomplete_module(package: Package, tmp_path: Path) -> None:
-    gate = package.gate.__name__.rpartition(".")[2]
+    gate = package.import_lock.__name__.rpartition(".")[2]
     (tmp_path / "half.py").write_text(HALF.format(gate=gate))
     first = threading.Thread(target=importlib.import_module, args=("half",))
     first.start()
@@ -198,8 +198,8 @@ def test_every_promised_function_is_there(package: Package) -> None:
         loader = package.loader
     promised: list[Any] = []
     package.lazy.when_imported = lambda name, call: promised.append((name, *call))
-    loader._later = lambda module, function: (module, function)
-    loader._promise()
+    loader._deferred = lambda module, function: (module, function)
+    loader._patch_when_imported()
     assert len(promised) > 20
     missing = [
         (name, module, function)
