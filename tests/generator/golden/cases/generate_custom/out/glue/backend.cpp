@@ -2,13 +2,20 @@
 // or a kernel in csrc/, and build again.
 #include "runtime.h"
 
+#include <ATen/record_function.h>
+
 #include <backendkit/allocator.h>
 #include <backendkit/claim.h>
 #include <backendkit/device/display_name.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
+#include <backendkit/library.h>
 #include <backendkit/pinned_allocator.h>
+#include <backendkit/profiled_range.h>
+#include <backendkit/profiler.h>
 #include <backendkit/registration_problem.h>
+#include <backendkit/shallow_copy.h>
+#include <backendkit/tensors.h>
 #include <backendkit/torch_version.h>
 
 namespace backendkit {
@@ -17,6 +24,18 @@ const char* registration_problem() noexcept {
   static const std::string why = claim_or_warn("kite");
   return why.empty() ? nullptr : why.c_str();
 }
+
+struct ProfiledRange::Function {
+  at::RecordFunction guard{at::RecordScope::FUNCTION};
+};
+
+ProfiledRange::ProfiledRange(const char* name) {
+  if (!at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value()) return;
+  function_ = std::make_unique<Function>();
+  function_->guard.before(name);
+}
+
+ProfiledRange::~ProfiledRange() = default;
 
 }  // namespace backendkit
 
@@ -41,7 +60,38 @@ using Runtime = ::kite::Runtime;
   backendkit::register_host_allocator(&backendkit::host_allocator<Runtime>(),
                                       backendkit::kDeviceType);
   backendkit::register_generator_maker(&backendkit::make_generator<Runtime>);
+  backendkit::register_profiler<Runtime>("_torch_kite");
   return true;
 }();
 
 }  // namespace
+
+BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  backendkit::TensorOperators<::kite::Runtime>::register_all(library);
+  backendkit::ShallowCopy::register_all(library);
+}
+
+BACKENDKIT_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
+  backendkit::ShallowCopy::register_all(library);
+}
+
+BACKENDKIT_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
+  backendkit::ShallowCopy::register_gradients(library);
+}
+
+BACKENDKIT_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
+  library.impl("_copy_from", &backendkit::Copier<::kite::Runtime>::copy_quantized);
+  // Files and copies of quantized tensors set storages, for which there is no fallback to the CPU.
+  library.impl("set_.source_Storage_storage_offset",
+               &backendkit::TensorOperators<::kite::Runtime>::set_storage);
+}
+
+// A copy resolves conjugate and negative bits itself. Otherwise the fallback of these keys would
+// clone the tensor, which is a copy, and so on without end.
+BACKENDKIT_LIBRARY_IMPL(aten, Conjugate, library) {
+  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+
+BACKENDKIT_LIBRARY_IMPL(aten, Negative, library) {
+  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
