@@ -166,8 +166,8 @@ Result call_fallback(Arguments... arguments) {
   static const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
       ("aten::" + op.base()).c_str(), op.overload().c_str());
   return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(
-      c10::BoxedKernel::makeFromFunction<&call_fallback>(), handle, c10::DispatchKeySet(),
-      std::forward<Arguments>(arguments)...);
+      c10::BoxedKernel::makeFromFunction<&backendkit::call_fallback>(), handle,
+      c10::DispatchKeySet(), std::forward<Arguments>(arguments)...);
 }
 
 /// Raises the error that PyTorch's kernels raise for an unsupported dtype.

@@ -149,7 +149,9 @@ def test_a_device_of_another_name_stays(program: Program, library: Path) -> None
 def test_a_backend_without_a_name_stays(program: Program, library: Path) -> None:
     done = program("opened", "guard-before", library)
     assert done.returncode == 0
-    assert done.stdout.startswith(f"problem {ONE_BACKEND} another library has registered one")
+    assert done.stdout.startswith(
+        f"problem {ONE_BACKEND} another library has already registered one"
+    )
 
 
 def test_two_copies_of_the_library(program: Program, library: Path, tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_two_copies_of_the_library(program: Program, library: Path, tmp_path: Pa
     assert done.returncode == 0
     first, second, device = done.stdout.splitlines()
     assert (first, device) == ("problem none", "device nothing")
-    assert second.startswith(f"problem {ONE_BACKEND} another library has registered one")
+    assert second.startswith(f"problem {ONE_BACKEND} another library has already registered one")
 
 
 # The CMake package.

@@ -218,7 +218,7 @@ NAMED = """
 Foo Accelerator
 Foo Accelerator out of memory
 an event of Foo Accelerator cannot be shared with other processes
-processes share no memory of Foo Accelerator
+processes cannot share memory of Foo Accelerator
 Cannot re-initialize Foo Accelerator in forked subprocess. To use Foo Accelerator with {spawn}
 Cannot re-initialize Foo Accelerator in forked subprocess. To use Foo Accelerator with {spawn}
 tensor([1.], device='foo:0')
