@@ -131,7 +131,8 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
 
 std::optional<TorchInstall> find_torch(const std::string& python, const Disk& disk,
                                        Process& process, Diagnostics& problems) {
-  const Outcome outcome = process.run({{python, "-c", std::string(find_template("find_torch.py").text)}, {}, {}, {}});
+  const Outcome outcome =
+      process.run({{python, "-c", std::string(find_template("find_torch.py").text)}, {}, {}, {}});
   if (outcome.status == -1) {
     problems.error(fmt::format("cannot run `{}`: {}", python, outcome.why));
     return std::nullopt;

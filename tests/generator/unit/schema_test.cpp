@@ -114,8 +114,7 @@ TEST_CASE("errors point into the schema", "[schema]") {
   CHECK(complaint("add(Tensor) -> Tensor") == "10: expected a space and the name of the argument");
   CHECK(complaint("add(Tensor 2) -> Tensor") == "12: expected the name of an argument");
   CHECK(complaint("add(Tensor self, ) -> Tensor") == "17: expected a type");
-  CHECK(complaint("add(Tensor self,Tensor x) -> Tensor") ==
-        "16: expected a space after the comma");
+  CHECK(complaint("add(Tensor self,Tensor x) -> Tensor") == "16: expected a space after the comma");
   CHECK(complaint("add(Tensor self)") == "15: expected `) -> `");
   CHECK(complaint("add(Tensor self, int n = 1) -> Tensor") ==
         "22: expected `=` and a default right after the name");
