@@ -363,7 +363,7 @@ class TestOneGraph:
             streams[0].synchronize()
             assert y.cpu().tolist() == [2, 2, 2, 2]
         else:
-            pytest.skip("PyTorch: 2.5 traces streams of CUDA and XPU alone")
+            pytest.skip("PyTorch 2.5 traces only streams of CUDA and XPU")
 
     def test_no_stream(self, device, module, backend):
         def function(x):
@@ -373,7 +373,7 @@ class TestOneGraph:
         check(function, torch.ones(4, device=device), backend=backend)
 
     @pytest.mark.needs("devices")
-    @pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch: 2.5 calls no function under guards")
+    @pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch 2.5 cannot guard on a call of a function")
     def test_current_device(self, device, module, backend):
         compiled = torch.compile(
             lambda x: x + module.current_device(), backend=backend, fullgraph=True
@@ -383,7 +383,7 @@ class TestOneGraph:
         module.set_device(1)
         assert compiled(x).cpu().tolist() == [1, 1]
 
-    @pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch: 2.5 calls no function under guards")
+    @pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch 2.5 cannot guard on a call of a function")
     def test_what_there_is(self, device, module, backend):
         def function(x):
             return x + module.device_count() if module.is_available() else x
@@ -404,7 +404,7 @@ class TestOneGraph:
         assert found.cpu().tolist() == [2, 2, 2, 2]
         assert module.current_device() == 0
 
-    @pytest.mark.skipif(RELEASE < (2, 10), reason="torch.accelerator breaks the graph")
+    @pytest.mark.skipif(RELEASE < (2, 10), reason="PyTorch breaks the graph at torch.accelerator")
     def test_accelerator(self, device, backend):
         def function(x):
             if not torch.accelerator.is_available():
@@ -421,7 +421,7 @@ class TestStreams:
         compiled = torch.compile(function, backend="eager", fullgraph=True)
         return compiled(x)
 
-    @pytest.mark.skipif(RELEASE < (2, 10), reason="torch.accelerator breaks the graph")
+    @pytest.mark.skipif(RELEASE < (2, 10), reason="PyTorch breaks the graph at torch.accelerator")
     @pytest.mark.needs("events")
     def test_made_in_the_graph(self, device, module):
         def function(x):
@@ -434,7 +434,9 @@ class TestStreams:
 
         assert self.trace(function, torch.ones(3, device=device)).cpu().tolist() == [4, 4, 4]
 
-    @pytest.mark.skipif(RELEASE < (2, 8), reason="PyTorch: traces no torch.Event")
+    @pytest.mark.skipif(
+        RELEASE < (2, 8), reason="before PyTorch 2.8 a torch.Event cannot be traced"
+    )
     def test_events(self, name, device):
         def function(x):
             y = x + 1
@@ -445,7 +447,7 @@ class TestStreams:
 
         assert self.trace(function, torch.ones(3, device=device)).cpu().tolist() == [2, 2, 2]
 
-    @pytest.mark.skipif(RELEASE < (2, 8), reason="PyTorch: drops it from the graph")
+    @pytest.mark.skipif(RELEASE < (2, 8), reason="before PyTorch 2.8 the graph does not contain it")
     def test_synchronize_stays_in_the_graph(self, device, module):
         graphs = []
 

@@ -185,7 +185,7 @@ if hasattr(torch, "accelerator"):  # since PyTorch 2.6
         stream.synchronize()
         assert stream.query()
 
-    @pytest.mark.skipif(RELEASE < (2, 7), reason="PyTorch: a guard must not throw there")
+    @pytest.mark.skipif(RELEASE < (2, 7), reason="before PyTorch 2.7 a guard must not throw there")
     def test_streams_of_no_device(device, beyond):
         for index in (beyond, beyond + 4, -5):
             with pytest.raises(RuntimeError, match=f"device index {index} is out of range"):

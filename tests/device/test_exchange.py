@@ -8,7 +8,9 @@ from backend import RELEASE
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
 EXTENSION_DEVICE = 12  # DLPack's kDLExtDev
-packs = pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch 2.5 packs no tensors of such a device")
+packs = pytest.mark.skipif(
+    RELEASE < (2, 6), reason="PyTorch 2.5 cannot export tensors of such a device with DLPack"
+)
 
 
 def numbers(place):

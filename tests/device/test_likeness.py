@@ -138,7 +138,8 @@ def test_a_lazy_clone_may_be_resized(device):
         pytest.param(
             torch.utils.dlpack.to_dlpack,
             marks=pytest.mark.skipif(
-                RELEASE < (2, 6), reason="PyTorch 2.5 packs no tensors of such a device"
+                RELEASE < (2, 6),
+                reason="PyTorch 2.5 cannot export tensors of such a device with DLPack",
             ),
         ),
         pickle.dumps,

@@ -16,7 +16,7 @@ FIGURES = (
 
 needs_accelerator_memory = pytest.mark.skipif(
     not hasattr(getattr(torch, "accelerator", None), "memory_stats"),
-    reason="torch.accelerator tells nothing of memory in this release",
+    reason="torch.accelerator has no memory functions in this release",
 )
 
 

@@ -155,7 +155,8 @@ def test_other_layouts_are_copied_right(device, module, pin):
 
 
 needs_accelerator = pytest.mark.skipif(
-    RELEASE < (2, 7), reason="PyTorch: a DataLoader pins for CUDA alone unless told the device"
+    RELEASE < (2, 7),
+    reason="before PyTorch 2.7 a DataLoader that is not told the device pins only for CUDA",
 )
 
 

@@ -14,11 +14,11 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 BOTH = (ProfilerActivity.CPU, ProfilerActivity.PrivateUse1)
 KINDS_OF_WORK = ("kernel", "gpu_memcpy")  # what a trace calls work of a device
 times = pytest.mark.skipif(
-    RELEASE < (2, 8), reason="PyTorch: reads no times of devices outside its tree before 2.8"
+    RELEASE < (2, 8), reason="before PyTorch 2.8 profiles have no times of devices outside its tree"
 )
 rows = pytest.mark.skipif(
     not hasattr(autograd_profiler.ProfilerState, "KINETO_PRIVATEUSE1"),
-    reason="PyTorch: asks no device outside its tree for a trace before 2.12",
+    reason="before PyTorch 2.12 devices outside its tree have no trace",
 )
 
 

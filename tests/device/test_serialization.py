@@ -317,9 +317,9 @@ def test_deepcopy_of_what_was_computed_is_refused(device):
         copy.deepcopy(numbers(device).requires_grad_() * 2)
 
 
-# PyTorch 2.5 makes arrays of NumPy of what has no storage, and checks it on the CPU alone.
+# PyTorch 2.5 saves tensors without storages as NumPy arrays, and checks them only on the CPU.
 sparse = pytest.mark.skipif(
-    RELEASE < (2, 6), reason="PyTorch 2.5 takes the sparse of its own devices"
+    RELEASE < (2, 6), reason="PyTorch 2.5 loads only sparse tensors of its own devices"
 )
 
 

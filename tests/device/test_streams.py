@@ -41,7 +41,8 @@ def test_each_device_has_a_current_stream(device, other):
 
 
 @pytest.mark.skipif(
-    not hasattr(torch.Stream, "__enter__"), reason="torch.Stream is no context in this release"
+    not hasattr(torch.Stream, "__enter__"),
+    reason="torch.Stream is not a context manager in this release",
 )
 def test_a_stream_as_a_context(device, other, module):
     first, second = torch.Stream(device=device), torch.Stream(device=other)
