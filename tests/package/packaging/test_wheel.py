@@ -63,7 +63,8 @@ def test_files(wheel: Path, contents: dict[str, bytes], minor: str) -> None:
     expected = [f"torch_foo/{name}.py" for name in PYTHON_FILES]
     expected += ["torch_foo/LICENSE.BackendKit", "torch_foo/py.typed"]
     expected += [f"torch_foo/lib/{minor}/libtorch_foo.so"]
-    cmake = ("torch_fooConfig.cmake", "torch_fooConfigVersion.cmake", "torch_files.cmake")
+    cmake = ["torch_fooConfig.cmake", "torch_fooConfigVersion.cmake", "torch_files.cmake"]
+    cmake += ["find_torch.py"]
     expected += [f"torch_foo/share/cmake/torch_foo/{name}" for name in cmake]
     metadata = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt")
     expected += [f"torch_foo-0.1.0.dist-info/{name}" for name in metadata]
