@@ -224,7 +224,7 @@ Cannot re-initialize Foo Accelerator in forked subprocess. To use Foo Accelerato
 tensor([1.], device='foo:0')
 foo:1 True True
 True
-there is no device `foo:7`, the last one is 1
+there is no device `foo:7`: the last one is `foo:1`
 expected a foo device, got `cpu`
 """.format(spawn="multiprocessing, you must use the 'spawn' start method")
 
