@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/templates.h"
 #include "base/text.h"
+#include "base/tool.h"
 #include "description/load.h"
 #include "glue/analyze.h"
 #include "glue/torch_option.h"
@@ -77,40 +77,16 @@ fs::path wheel_in(const fs::path& folder, const Disk& disk) {
   return found;
 }
 
-/// Runs templates/tools/verify_wheel.py, whose lines are "KIND<tab>TEXT", and shows what it says.
+/// Runs the tool verify_wheel and shows what it says.
 int verify(const std::string& python, const fs::path& wheel, const fs::path& project,
            const Analysis& analysis, bool smoke, Context& context) {
-  const std::string script(find_template("tools/verify_wheel.py").text);
   const Description& description = analysis.description;
-  const Outcome outcome = context.process.run(
-      {{python, "-c", script, wheel.string(), description.name.value, description.package.value,
-        analysis.torch->version.minor_text(), project.string(), smoke ? "smoke" : "no-smoke"},
-       wheel.parent_path(),
-       {},
-       {}});
-  Diagnostic problem;
-  for (const std::string& line : lines_of(outcome.out)) {
-    if (line.empty()) continue;
-    const std::size_t tab = std::min(line.find('\t'), line.size());
-    const std::string kind = line.substr(0, tab);
-    const std::string text = line.substr(std::min(tab + 1, line.size()));
-    if (kind == "error")
-      problem.message = text;
-    else if (kind == "help")
-      problem.help.push_back(text);
-    else if (kind == "note")
-      problem.notes.push_back(text);
-    else
-      context.console.status(kind, text);
-  }
-  if (outcome.status == 0) return kDone;
-  if (problem.message.empty()) {
-    problem.message = "the wheel could not be verified";
-    problem.notes = lines_of(outcome.err + outcome.why);
-    std::erase(problem.notes, "");
-  }
-  context.console.report(problem);
-  return kNo;
+  const Outcome outcome = context.process.run(tool_command(
+      python, "verify_wheel",
+      {wheel.string(), description.name.value, description.package.value,
+       analysis.torch->version.minor_text(), project.string(), smoke ? "smoke" : "no-smoke"},
+      wheel.parent_path()));
+  return show_tool(outcome, "the wheel could not be verified", context);
 }
 
 /// Puts the wheel where it is wanted, whole or not at all.

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a backend's wheel and verifies it: verify_wheel.py WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
+"""Opens a backend's wheel and verifies it.
 
-Prints lines "KIND<tab>TEXT" for `backendgen wheel` to show; exits with 1 after a line "error".
+The arguments are WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
+
+What it prints is for `backendgen wheel` to show, see screen.py.
 """
+
 import configparser
 import os
 import re
@@ -12,14 +15,7 @@ import sys
 import tempfile
 import zipfile
 
-
-def fail(error, help_="", note=""):
-    print("error\t" + error)
-    if help_:
-        print("help\t" + help_)
-    if note:
-        print("note\t" + note)
-    sys.exit(1)
+from backendkit_tools.screen import fail, say
 
 
 def check_entry_point(archive, name, device, package):
@@ -63,7 +59,7 @@ def check_library(member, folder):
     for library in needed:
         if library.startswith(("libpython", "libtorch_python")):
             fail(
-                f"{member} needs {library}, so the wheel would work with only one version of Python",
+                f"{member} needs {library}, so the wheel works with only one version of Python",
                 "include no header of torch/csrc/autograd/python or pybind11",
             )
     for path in run_paths:
@@ -88,9 +84,9 @@ def smoke(folder, device):
     )
     if run.returncode != 0:
         for line in run.stderr.strip().splitlines()[-8:]:
-            print("note\t" + line)
+            say("note", line)
         fail(f"`{code}` failed with the wheel installed")
-    print("Tested\t" + code)
+    say("Tested", code)
 
 
 def main():
@@ -113,9 +109,10 @@ def main():
             check_library(member, folder)
         check_paths(archive, project)
         count = "1 library" if len(libraries) == 1 else f"{len(libraries)} libraries"
-        print(f"Verified\tentry point, {count}, no path outside the wheel")
+        say("Verified", f"entry point, {count}, no path outside the wheel")
         if wish == "smoke":
             smoke(folder, device)
 
 
-main()
+if __name__ == "__main__":
+    main()
