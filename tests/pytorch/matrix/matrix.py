@@ -263,6 +263,7 @@ def read_command_line(arguments: list[str]) -> argparse.Namespace:
     option("--backendkit", type=Path, metavar="WHL", help="BackendKit; else it is built")
     option("--suites", default=",".join(SUITES), metavar="NAMES", help=f"of {','.join(SUITES)}")
     option("--date", default=datetime.date.today().isoformat(), help="of the run; else today")
+    option("--dry", action="store_true", help="write neither results.json nor the page")
     option("--keep", action="store_true", help="leave the environments there")
     options = parser.parse_args(arguments)
     options.versions = options.versions or RELEASES
@@ -310,7 +311,8 @@ def main(arguments: list[str]) -> int:
             print(f"error: {row.error}", file=sys.stderr, flush=True)
         if not row.good:
             failed.append(version)
-        write_page(save(row))
+        if not options.dry:
+            write_page(save(row))
     if failed:
         print(f"error: failed: {', '.join(failed)}", file=sys.stderr)
         print(f"note: the logs are in {options.folder}", file=sys.stderr)
