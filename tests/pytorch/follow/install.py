@@ -55,11 +55,11 @@ def glue(backendgen: str, release: Release, folder: Path) -> tuple[dict[str, str
     folder.mkdir(parents=True)
     for command in (
         ["-C", folder, "new", "foo"],
-        ["-C", folder / "foo", "generate", "--torch", release.torch, "--output", "glue"],
+        ["-C", folder / "foo", "generate", "--torch", release.torch, "--out", "glue"],
     ):
         done = subprocess.run([backendgen, *command], capture_output=True, text=True)
         if done.returncode:
-            raise Failed(done.stderr.strip())
+            raise Failed(done.stderr.strip().removeprefix("error: "))
     files = sorted((folder / "foo" / "glue").glob("*.cpp"))
     texts = {path.name: path.read_text(encoding="utf-8") for path in files}
     return texts, folder / "foo"

@@ -66,7 +66,7 @@ def compare(root: Path, before: Release, after: Release, backendgen: str) -> lis
         [*command, "--format", "json"], capture_output=True, text=True, cwd=root / "examples"
     )
     if done.returncode:
-        raise Failed(done.stderr.strip() or f"backendgen ended with {done.returncode}")
+        raise Failed(done.stderr.strip().removeprefix("error: ") or f"backendgen ended with {done.returncode}")
     return rows(json.loads(done.stdout)["changes"], kernels(root), named(root))
 
 
