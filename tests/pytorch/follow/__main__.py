@@ -9,8 +9,16 @@ import re
 import sys
 from pathlib import Path
 
-from follow import bump, declarations, entry_points, install, operators, python_names, symbols
-from follow import virtuals
+from follow import (
+    bump,
+    declarations,
+    entry_points,
+    install,
+    operators,
+    python_names,
+    symbols,
+    virtuals,
+)
 from follow.cpp import Program
 from follow.releases import NoRelease, Release
 from follow.report import Report
@@ -28,12 +36,18 @@ def read_command_line(arguments: list[str]) -> argparse.Namespace:
     )
     option = parser.add_argument
     option("version", help="the new release, such as 2.16.0")
-    option("--from", dest="old", metavar="VERSION", help="the release before; else the newest known")
+    option(
+        "--from", dest="old", metavar="VERSION", help="the release before; else the newest known"
+    )
     option("--only", metavar="STEPS", help=f"of {','.join(STEPS)}")
-    option("--with", dest="ready", type=Path, metavar="DIR", help="an environment or folder with it")
+    option(
+        "--with", dest="ready", type=Path, metavar="DIR", help="an environment or folder with it"
+    )
     option("--from-dir", type=Path, metavar="DIR", help="the same with the release before")
     option("--suites", metavar="NAMES", help="of the matrix; else all")
-    option("--python", type=Path, metavar="EXE", help="a Python that has the release, to build with")
+    option(
+        "--python", type=Path, metavar="EXE", help="a Python that has the release, to build with"
+    )
     option("--library", type=Path, metavar="SO", help="a built backend, for the step symbols")
     option("--format", choices=("text", "json"), default="text")
     option("--notes", action="store_true", help="also list what needs nothing done")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from clang.cindex import Cursor
+from clang.cindex import Cursor, CursorKind
 
 from follow.cpp import Program, macros_of
 from follow.cursors import CONTAINERS, FUNCTIONS, declaration, meaning, qualified, tokens
@@ -93,7 +93,10 @@ def body(cursor: Cursor) -> str:
     made = cursor.get_definition()
     if made is None or made.kind in CONTAINERS or made.kind not in FUNCTIONS:
         return ""
-    return "\n".join(lines(tokens(made)))
+    for one in made.get_children():
+        if one.kind == CursorKind.COMPOUND_STMT:
+            return "\n".join(lines(tokens(one)))
+    return ""
 
 
 def lines(words: list[str]) -> list[str]:

@@ -95,9 +95,7 @@ def compare(root: Path, before: Release, after: Release) -> list[Row]:
             group = name[1:].split("]")[0]
             ours = places(root, group)
             level = LOOK if ours and change != "added" else NOTE
-            rows.append(
-                Row(STEP, level, name, change, old.get(name, ""), new.get(name, ""), ours)
-            )
+            rows.append(Row(STEP, level, name, change, old.get(name, ""), new.get(name, ""), ours))
     was, now = groups(before), groups(after)
     for group in sorted(was.keys() | now.keys()):
         if was.get(group) == now.get(group):

@@ -7,8 +7,9 @@ import ast
 import json
 import re
 import subprocess
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 from follow.releases import Release
 from follow.report import BROKEN, LOOK, NOTE, Row
@@ -30,7 +31,9 @@ def kernels(root: Path) -> dict[str, set[str]]:
         names = tomllib.loads(text).get("operators", {}).get("kernels", {})
         lines = text.splitlines()
         for name in names:
-            number = next(n for n, line in enumerate(lines, 1) if line.lstrip('" ').startswith(name))
+            number = next(
+                n for n, line in enumerate(lines, 1) if line.lstrip('" ').startswith(name)
+            )
             found.setdefault(name, set()).add(f"{path.relative_to(root)}:{number}")
     return found
 
@@ -55,9 +58,7 @@ def named(root: Path) -> dict[str, set[str]]:
 def called(text: str) -> list[tuple[str, int]]:
     """The operators in `torch.ops.aten.NAME`."""
     nodes = (one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Attribute))
-    return [
-        (one.attr, one.lineno) for one in nodes if ast.unparse(one.value) == "torch.ops.aten"
-    ]
+    return [(one.attr, one.lineno) for one in nodes if ast.unparse(one.value) == "torch.ops.aten"]
 
 
 def compare(root: Path, before: Release, after: Release, backendgen: str) -> list[Row]:
@@ -66,7 +67,10 @@ def compare(root: Path, before: Release, after: Release, backendgen: str) -> lis
         [*command, "--format", "json"], capture_output=True, text=True, cwd=root / "examples"
     )
     if done.returncode:
-        raise Failed(done.stderr.strip().removeprefix("error: ") or f"backendgen ended with {done.returncode}")
+        raise Failed(
+            done.stderr.strip().removeprefix("error: ")
+            or f"backendgen ended with {done.returncode}"
+        )
     return rows(json.loads(done.stdout)["changes"], kernels(root), named(root))
 
 

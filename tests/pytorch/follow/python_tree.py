@@ -7,7 +7,7 @@ import ast
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from follow.releases import Release
@@ -34,7 +34,7 @@ class PythonTree:
     def __init__(self, release: Release) -> None:
         self.release = release
 
-    @lru_cache(maxsize=None)  # noqa: B019  # a tree lives as long as the program
+    @cache  # noqa: B019  # a tree lives as long as the program
     def file(self, module: str) -> Path | None:
         base = self.release.folder.joinpath(*module.split("."))
         for place in (base / "__init__.py", base.with_suffix(".py"), base / "__init__.pyi",
@@ -43,13 +43,13 @@ class PythonTree:
                 return place
         return None
 
-    @lru_cache(maxsize=None)  # noqa: B019
+    @cache  # noqa: B019
     def names(self, module: str) -> dict[str, ast.AST]:
         """What the top of a module defines, in whatever branch; the last definition counts."""
         path = self.file(module)
         return {} if path is None else members(ast.parse(self.release.text(path)).body)
 
-    @lru_cache(maxsize=None)  # noqa: B019
+    @cache  # noqa: B019
     def find(self, name: str) -> Definition | None:
         """The definition of `torch.a.b.c`; None if there is no such name."""
         return self._find(name, 0)
@@ -130,7 +130,7 @@ class PythonTree:
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 yield absolute(module, path, node)
 
-    @lru_cache(maxsize=None)  # noqa: B019
+    @cache  # noqa: B019
     def _body(self, module: str) -> list[ast.stmt]:
         path = self.file(module)
         return [] if path is None else ast.parse(self.release.text(path)).body

@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-pytest.importorskip("clang.cindex", reason="libclang is not installed")
 
-from follow import __main__ as command  # noqa: E402
-from follow import bump, operators, report, symbols  # noqa: E402
-from follow.cpp import Program  # noqa: E402
-from follow.python_uses import Reader  # noqa: E402
-from follow.releases import Release  # noqa: E402
-from follow.virtuals import derived_classes  # noqa: E402
+from follow import __main__ as command
+from follow import bump, operators, report, symbols
+from follow.cpp import Program
+from follow.python_uses import Reader
+from follow.releases import Release
+from follow.virtuals import derived_classes
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -52,7 +51,7 @@ inline int kind() { return C10_CHECK(c10::Kind::PrivateUse1 != c10::Kind::CPU); 
 inline int say() { return c10::warn("a"); }
 }
 """
-PYTHON = '''import importlib
+PYTHON = """import importlib
 import torch
 class Engine(torch._engine.Base):
     pass
@@ -65,7 +64,7 @@ def _deferred(a, b):
     return a, b
 def start(when_imported):
     when_imported("torch.acc", _deferred("_ours", "patch"))
-'''
+"""
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
