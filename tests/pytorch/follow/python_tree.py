@@ -69,7 +69,8 @@ class PythonTree:
             return Definition("module", self._shown(module))
         node = self.names(module).get(rest[0])
         if node is None:
-            for other in [*COMPILED.get(module, ()), *self._stars(module)]:
+            others = [*COMPILED.get(module, ()), *self._stars(module)]
+            for other in (one for one in others if self.file(one) is not None):
                 found = self._find(".".join([other, *rest]), depth + 1)
                 if found is not None:
                     return found
