@@ -2,6 +2,7 @@
 """Runs BackendKit's tests of a device on the backend that is installed in this Python.
 
     python -m backendkit.device_tests --device foo
+    python -m backendkit.device_tests --device foo --report card.html
 
 Arguments are pytest's; files of the suite are named without their folder, as in
 `test_streams.py::test_wait_stream`. Needs pytest and PyTorch in the same Python.
@@ -10,6 +11,7 @@ Arguments are pytest's; files of the suite are named without their folder, as in
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -30,7 +32,9 @@ def main() -> NoReturn:
         chosen.append(folder)
     # The suite's folder may be read-only, so pytest writes no cache there.
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder]
-    sys.exit(subprocess.call([*command, *chosen]))
+    # A report card shows what was typed here, and not the command above.
+    told = {**os.environ, "BACKENDKIT_DEVICE_TESTS_ARGUMENTS": json.dumps(sys.argv[1:])}
+    sys.exit(subprocess.call([*command, *chosen], env=told))
 
 
 def _in(folder: str, argument: str) -> str:

@@ -11,6 +11,7 @@ import os
 import pytest
 import torch
 from backend import lacking
+from report_card import plugin as report_card
 from stream_tools import Work
 
 #: What the fixtures need that a test asks for.
@@ -32,12 +33,14 @@ def pytest_addoption(parser):
         default=2,
         help="processes for each way in which a program may end: %(default)s",
     )
+    report_card.add_options(parser)
 
 
 def pytest_configure(config):
     config.addinivalue_line(
         "markers", "needs(*names): skip where the backend has not all of these capabilities"
     )
+    report_card.register(config, dict(os.environ))
     # A simulated device does its work late, so that a missing synchronization shows.
     variable = f"{config.getoption('--device').upper()}_SIMULATOR_DELAY"
     os.environ.setdefault(variable, "200")

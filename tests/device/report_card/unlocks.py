@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each group of optional functions of a Runtime is for, in the words of docs/runtime.md."""
+
+#: Group of `capabilities()`: what a program can do with it.
+UNLOCKS = {
+    "streams": "torch.Stream, and work that continues after a call returns",
+    "events": "torch.Event, wait_stream, and memory that streams share without waiting",
+    "timing": "torch.Event.elapsed_time, and times on the device in torch.profiler",
+    "memory_info": "mem_get_info, and limits on a fraction of the memory",
+    "pinned_memory": "pin_memory, DataLoaders that pin, and copies that the host need not wait for",
+    "peer": "copies between devices that bypass the host",
+    "properties": "get_device_name, get_device_properties and get_device_capability",
+    "metadata": "what the backend keeps with a tensor is saved and loaded with it",
+    "host_accessible": "operators without a kernel use the device's memory without a copy",
+}
+
+#: What backend.toml or the machine gives rather than a function.
+OTHERS = {
+    "fallback": "operators without a kernel run on the CPU",
+    "autocast": "torch.autocast on the device",
+    "devices": "several devices in one program",
+    "random": "a torch.Generator on each device, torch.manual_seed and states that can be saved",
+}
+
+#: What enables these.
+ENABLED_BY = {
+    "fallback": '[operators] fallback = "cpu"',
+    "autocast": "[amp] dtypes",
+    "devices": "device_count",
+    "random": "BackendKit",
+}
