@@ -182,6 +182,7 @@ class Release:
 
     def install_backend(self, wheel: Path) -> None:
         os.environ["BACKENDKIT_TEST_WHEEL"] = str(wheel)  # for the suites that install it
+        self.row.package = " ".join(wheel.name.split("-")[:2])
         self.row.wheel = hashlib.sha256(wheel.read_bytes()).hexdigest()
         self.derive(self.backend, self.tools, self.torch)
         self.need("backend", self.backend, "-m", "pip", "install", "--no-deps", wheel)

@@ -84,6 +84,7 @@ class Row:
     compiler: str
     note: str = ""  # how PyTorch was installed, if not as pip does
     wheel: str = ""  # SHA-256 of the starter project's wheel
+    package: str = ""  # that wheel's, "torch_foo 0.1.0"
     build_seconds: int | None = None  # of that wheel; None where another row's was installed
     suites: dict[str, Suite] = field(default_factory=dict)
     error: str = ""  # why there are no suites, or not all of them

@@ -2,7 +2,7 @@
 """Runs PyTorch's operator samples on a device and compares all that a caller can see with the CPU.
 
     python run_op_db.py --device foo [--samples 2] [--dtypes float32,int64] [--kinds forward,out]
-                        [PATTERN...]
+                        [--results op_db.json] [PATTERN...]
 
 Each operator runs in a process of its own, for each dtype, so that a crash is one answer. The kinds
 of calls are
@@ -46,7 +46,12 @@ if importlib.util.find_spec("expecttest") is None:
     sys.exit("error: PyTorch's samples need the package `expecttest`")
 
 import torch
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "device"))
 from looks import Difference, Look, differences, look
+from report_card import SCHEMA
+from report_card.about import about, as_json, command_line, why_not_writable, write_whole
+from report_card.included import SAMPLES
 from samples import LAYOUTS, Call, call_on, laid_out, outputs_to_write, tensors_in
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
@@ -366,12 +371,18 @@ class Report:
         self.counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.crashed = 0
         self.wrong = 0
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        """A line of what is not as expected."""
+        self.lines.append(line)
+        print(line)
 
     def add(self, key: Key, answers: list[Answer], problem: str) -> None:
         name, dtype = key
         if problem:
             after = f" after {answers[-1].kind}" if answers else ""
-            print(f"crashed   {name} {dtype}{after}: {problem}")
+            self.say(f"crashed   {name} {dtype}{after}: {problem}")
             self.crashed += 1
             self.wrong += 1
         for answer in answers:
@@ -386,7 +397,8 @@ class Report:
                 if not self.known(key, answer.kind, aspect)
             ]
             for aspect, count, text in unknown:
-                print(f"differs   {name} {dtype} {answer.kind}, {aspect}, {count} times: {text}")
+                what = f"{answer.kind}, {aspect}, {count} times: {text}"
+                self.say(f"differs   {name} {dtype} {what}")
             self.wrong += bool(unknown)
             counts["failed"] += answer.calls - answer.passed if unknown else 0
             counts["known"] += 0 if unknown else answer.calls - answer.passed
@@ -419,6 +431,27 @@ class Report:
             cells = " | ".join(cell(dtype, kind) for dtype in dtypes)
             lines.append(f"| {kind} | {cells} |")
         return "\n".join(lines)
+
+    def document(self, device: str, samples: int) -> dict[str, Any]:
+        """What a report card includes."""
+        words = ["python", "tests/pytorch/op_db/run_op_db.py", *sys.argv[1:]]
+        names = {"calls": "made"}
+        columns = ("operators", "calls", "passed", "known", "failed")
+        return {
+            "schema": SCHEMA,
+            "kind": SAMPLES,
+            "about": about(device),
+            "command": command_line(device, words, os.environ),
+            "samples": samples,
+            "rows": [
+                {"dtype": dtype, "calls": kind}
+                | {names.get(column, column): counts[column] for column in columns}
+                for (dtype, kind), counts in sorted(self.counts.items())
+                if counts["calls"]
+            ],
+            "crashed": self.crashed,
+            "wrong": sorted(self.lines),
+        }
 
     def totals(self, dtypes: list[str], kinds: list[str]) -> None:
         for dtype in dtypes:
@@ -463,13 +496,17 @@ def main() -> int:
     )
     parser.add_argument("--figures", action="store_true", help="prints a table of totals besides")
     parser.add_argument("--table", action="store_true", help="prints what differs, and why, only")
+    parser.add_argument("--results", type=Path, help="writes JSON that a report card includes")
     parser.add_argument("--verbose", action="store_true", help="shows what processes write")
     options = parser.parse_args()
     causes = [one for path in options.expected or [EXPECTED] for one in read_causes(path)]
     if options.table:
         print(table(causes))
         return 0
-    options.device = str(torch.device(options.device, 0))
+    why = "" if options.results is None else why_not_writable(options.results)
+    if why:
+        parser.error(f"{options.results} cannot be written: {why}")
+    device, options.device = options.device, str(torch.device(options.device, 0))
     options.kinds = options.kinds.split(",")
     if not set(options.kinds) <= set(KINDS):
         parser.error(f"the kinds are {', '.join(KINDS)}")
@@ -491,8 +528,10 @@ def main() -> int:
         print(report.figures(dtypes, options.kinds))
     everything = not options.samples and set(options.kinds) == set(KINDS)
     for one in report.unneeded(names, set(dtypes)) if everything else []:
-        print(f"unneeded  {one.file}: {one.cause}: {', '.join(one.operators)}")
+        report.say(f"unneeded  {one.file}: {one.cause}: {', '.join(one.operators)}")
         report.wrong += 1
+    if options.results is not None:
+        write_whole(options.results, as_json(report.document(device, options.samples)))
     return 1 if report.wrong or not tasks else 0
 
 
