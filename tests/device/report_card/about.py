@@ -19,7 +19,9 @@ from typing import Any
 import torch
 
 #: Variables that change what a run does, apart from those of the device; values may be shown.
-_VARIABLES = re.compile(r"(BACKENDKIT|PYTORCH|TORCH)_\w+|PYTEST_ADDOPTS|SOURCE_DATE_EPOCH")
+_VARIABLES = re.compile(
+    r"(BACKENDKIT_(?!TEST_|BUILD$|CACHE$)|PYTORCH_|TORCH_)\w+|PYTEST_ADDOPTS|SOURCE_DATE_EPOCH"
+)
 #: By which device_tests.py says what its user typed.
 ARGUMENTS = "BACKENDKIT_DEVICE_TESTS_ARGUMENTS"
 
