@@ -8,13 +8,15 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
+import types
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_card import included, page, plugin
+from report_card.operators import STATES
 
 ROOT = Path(__file__).resolve().parents[3]
 SUITE = ROOT / "tests" / "device"
@@ -41,10 +43,6 @@ def test_slow():
         open(os.environ["SLOW"], "w").close()
         __import__("time").sleep(100)
 """
-
-sys.path.append(str(SUITE))
-from report_card import included, page  # noqa: E402
-from report_card.operators import STATES  # noqa: E402
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -233,32 +231,56 @@ def test_an_interrupted_run(planted: Path, tmp_path: Path) -> None:
     assert card["tests"]["passed"] == 2 and card["tests"]["not_run"] == 1
 
 
+class Config:
+    """As much of pytest's configuration as the options need."""
+
+    def __init__(self, folder: Path, report: list[str], include: list[str], collect: bool) -> None:
+        self.invocation_params = types.SimpleNamespace(dir=folder)
+        self._options = {"report": report, "include": include, "collectonly": collect}
+
+    def getoption(self, name: str) -> Any:
+        return self._options[name.removeprefix("--")]
+
+
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("report", "include", "told"),
     [
-        (["--report", "nowhere/card.html"], "--report nowhere/card.html cannot be written: there"),
-        (["--report", "card.txt"], "the file's name has to end in .html or .json"),
-        (["--report", "/proc/card.html"], "--report /proc/card.html cannot be written"),
-        (["--include", "results.json"], "--include needs --report"),
-        (["--report", "card.html", "--include", "missing.json"], "No such file or directory"),
-        (["--report", "card.html", "--include", "kind.json"], 'its `kind` is "x"'),
-        (["--report", "card.html", "--include", "text.json"], "is not JSON"),
-        (["--report", "card.html", "--include", "schema.json"], "its `schema` is 2"),
-        (["--report", "card.html", "--include", "nothing.json"], "no `about`"),
-        (["--report", "card.html", "--collect-only"], "leave out --collect-only"),
+        ("nowhere/card.html", None, "--report nowhere/card.html cannot be written: there is no"),
+        ("card.txt", None, "the file's name has to end in .html or .json"),
+        ("/proc/card.html", None, "--report /proc/card.html cannot be written"),
+        ("folder.html", None, "--report folder.html cannot be written: it is a folder"),
+        (None, "text.json", "--include needs --report"),
+        ("card.html", "missing.json", "missing.json: No such file or directory"),
+        ("card.html", "kind.json", 'its `kind` is "x"'),
+        ("card.html", "text.json", "text.json is not JSON"),
+        ("card.html", "schema.json", "its `schema` is 2, and this BackendKit reads 1"),
+        ("card.html", "nothing.json", "no `about`"),
+        ("card.html", "number.json", "has not the form of a result file"),
+        ("card.html", "--collect-only", "leave out --collect-only"),
     ],
 )
-def test_errors_before_the_first_test(planted: Path, words: list[str], told: str) -> None:
+def test_wrong_options(tmp_path: Path, report: str | None, include: str | None, told: str) -> None:
     files = {"kind": {"kind": "x"}, "schema": {"kind": "report card", "schema": 2}}
     files["nothing"] = {"kind": "report card", "schema": 1}
-    for name, document in files.items():
-        (planted / f"{name}.json").write_text(json.dumps(document))
-    (planted / "text.json").write_text("text")
-    command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    done = subprocess.run(command, cwd=planted, env=environment(), capture_output=True, text=True)
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert told in done.stderr
-    assert not (planted / "card.html").exists()
+    for name, document in {**files, "number": 7}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    (tmp_path / "text.json").write_text("text")
+    (tmp_path / "folder.html").mkdir()
+    before = sorted(tmp_path.iterdir())
+    collect = include == "--collect-only"
+    included_files = [include] if include and not collect else []
+    config: Any = Config(tmp_path, [report] if report else [], included_files, collect)
+    with pytest.raises(pytest.UsageError) as caught:
+        plugin.register(config, {})
+    assert told in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_error_comes_before_the_first_test(made: Path) -> None:
+    before = sorted(made.iterdir())
+    text = run(made, "test_capabilities.py", "--report", "nowhere/card.html", status=4)
+    assert "ERROR: --report nowhere/card.html cannot be written: there is no folder" in text
+    assert "passed" not in text and sorted(made.iterdir()) == before
 
 
 def result(card: dict[str, Any], **changes: str) -> dict[str, Any]:
