@@ -16,6 +16,7 @@ _GRAVITY = {"passed": 0, "skipped": 1, "failed": 2}
 class Outcome:
     state: str = "passed"
     seconds: float = 0.0
+    ended: bool = False  # pytest also reports a set-up that passed, before the test itself
     line: str = ""  # the first line of the failure, or the reason of the skip
 
 
@@ -23,7 +24,7 @@ class Outcome:
 class Outcomes:
     """Of each test, and of each file that could not be collected, by pytest's name of it."""
 
-    tests: dict[str, Outcome] = field(default_factory=dict)
+    begun: dict[str, Outcome] = field(default_factory=dict)
     collected: int = 0
     deselected: int = 0
 
@@ -32,7 +33,8 @@ class Outcomes:
         state = report.outcome
         if state not in _GRAVITY:
             return  # of a plugin that runs a test again: its last report counts
-        one = self.tests.setdefault(report.nodeid, Outcome())
+        one = self.begun.setdefault(report.nodeid, Outcome())
+        one.ended = one.ended or state != "passed" or report.when == "teardown"
         one.seconds += getattr(report, "duration", 0.0)
         if _GRAVITY[state] > _GRAVITY[one.state]:
             one.state = state
@@ -40,9 +42,10 @@ class Outcomes:
 
     def summary(self, suite: Path | None = None) -> dict[str, Any]:
         """The counts as JSON has them; names of files are relative to `suite`."""
-        states = Counter(one.state for one in self.tests.values())
+        tests = {name: one for name, one in self.begun.items() if one.ended}
+        states = Counter(one.state for one in tests.values())
         files: dict[str, dict[str, Any]] = {}
-        for name, one in sorted(self.tests.items()):
+        for name, one in sorted(tests.items()):
             file = _file_of(name, suite)
             row = files.setdefault(
                 file, {"file": file, "passed": 0, "failed": 0, "skipped": 0, "seconds": 0.0}
@@ -51,18 +54,18 @@ class Outcomes:
             row["seconds"] += one.seconds
         for row in files.values():
             row["seconds"] = round(row["seconds"], 3)
-        reasons = Counter(one.line for one in self.tests.values() if one.state == "skipped")
+        reasons = Counter(one.line for one in tests.values() if one.state == "skipped")
         failures = [
             {"test": _short(name, suite), "line": one.line}
-            for name, one in sorted(self.tests.items())
+            for name, one in sorted(tests.items())
             if one.state == "failed"
         ]
-        in_tests = sum("::" in name for name in self.tests)
+        in_tests = sum("::" in name for name in tests)
         return {
             **{state: states[state] for state in _GRAVITY},
             "not_run": max(0, self.collected - in_tests),
             "deselected": self.deselected,
-            "seconds": round(sum(one.seconds for one in self.tests.values()), 3),
+            "seconds": round(sum(one.seconds for one in tests.values()), 3),
             "files": [files[name] for name in sorted(files)],
             "failures": failures,
             "skips": [

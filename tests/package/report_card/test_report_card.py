@@ -101,7 +101,7 @@ def pytest_in(
     suite: Path, *words: str, status: int, **variables: str
 ) -> tuple[dict[str, Any], str]:
     command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--device", "foo"]
-    command += ["--report", "../card.json", "--report", "../card.html", *words]
+    command += ["--report", "../card.json", "--report", "../card.html", *words, "."]
     done = subprocess.run(
         command, cwd=suite, env=environment(**variables), capture_output=True, text=True
     )
@@ -198,7 +198,7 @@ def test_the_same_results_are_the_same_bytes(planted: Path) -> None:
 
     words = ["-n", "2"]
     first = without_times()
-    words = ["-n", "0", "-p", "no:randomly"]
+    words = ["-n", "0"]
     assert without_times() == first
 
 
@@ -216,7 +216,7 @@ def test_a_process_that_crashes_leaves_a_card_that_says_so(planted: Path) -> Non
 
 def test_an_interrupted_run(planted: Path, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--report", "../card.json"]
+    command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--report", "../card.json", "."]
     running = subprocess.Popen(
         command, cwd=planted, env=environment(SLOW=str(begun)), stdout=subprocess.DEVNULL
     )
