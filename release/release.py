@@ -14,6 +14,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+from check import check, digests
+
 from third_party import gather, zig_folder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,9 +29,32 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where the results go")
     parser.add_argument("--work", type=Path, required=True, help="where everything is built")
     parser.add_argument("--machine", action="append", choices=MACHINES, help="default: both")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="build all of it again, with another folder, umask, time zone and number of jobs, "
+        "and compare the bytes; then try everything",
+    )
     options = parser.parse_args()
-    os.umask(0o022)
     out, work = options.out.absolute(), options.work.absolute()
+    machines = options.machine or list(MACHINES)
+    downloads = work / "downloads"
+    make(out, work, machines, downloads)
+    if options.check:
+        again = work / "again" / "further-down"
+        os.environ.update(TZ="Asia/Kolkata", CMAKE_BUILD_PARALLEL_LEVEL="1", LC_ALL="C")
+        os.umask(0o077)
+        make(again / "dist", again, machines, downloads)
+        first, second = digests(out), digests(again / "dist")
+        if first != second:
+            names = sorted(name for name in first if first[name] != second.get(name))
+            raise SystemExit(f"error: built again, these are not the same: {', '.join(names)}")
+        print(f"{'Compared':>12} {len(first)} files, built twice: the same bytes", flush=True)
+        check(out, work)
+
+
+def make(out: Path, work: Path, machines: list[str], downloads: Path) -> None:
+    """Builds everything below `work`, and puts the results into `out`."""
     for folder in (out, work / "source", work / "unpacked"):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -37,13 +62,13 @@ def main() -> None:
     # What the build of wheels would take from the environment, in which it is to be the same.
     for name in ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "CFLAGS", "CXXFLAGS"):
         os.environ.pop(name, None)
-    source = stage(work / "source", work / "downloads")
+    source = stage(work / "source", downloads)
     sdist = build_sdist(source, out)
     say("Finished", sdist)
     with tarfile.open(sdist) as packed:
         packed.extractall(work / "unpacked", filter="data")
     (unpacked,) = (work / "unpacked").iterdir()
-    for machine in options.machine or MACHINES:
+    for machine in machines:
         toolchain = write_toolchain(work / f"zig-{machine}", machine)
         tree = work / f"build-{machine}"
         shutil.rmtree(tree, ignore_errors=True)

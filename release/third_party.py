@@ -39,10 +39,18 @@ def gather(folder: Path, cache: Path) -> None:
         else:
             shutil.copyfile(installed, include / part)
         shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / f"{name}.txt")
+    mend_dtl(include / "dtl" / "Diff.hpp")
     libyaml(folder, cache)
     zig = zig_folder()
     shutil.copyfile(zig / "lib" / "libcxx" / "LICENSE.TXT", folder / "libc++.txt")
     shutil.copyfile(zig / "LICENSE", folder / "zig.txt")
+
+
+def mend_dtl(header: Path) -> None:
+    """Takes away the `const` of a function that assigns to a member, which newer Clangs refuse."""
+    text = header.read_text(encoding="utf-8")
+    mended = text.replace("enableTrivial () const", "enableTrivial ()")
+    header.write_text(mended, encoding="utf-8")
 
 
 def zig_folder() -> Path:
@@ -71,8 +79,10 @@ def libyaml(folder: Path, cache: Path) -> None:
 
 
 def download_source(package: str, cache: Path) -> None:
-    """Downloads a Debian source package, whose hashes apt checks. The machine's own lists of sources
-    are read, but neither they nor apt's state are changed."""
+    """Downloads a Debian source package, whose hashes apt checks.
+
+    The machine's lists of sources are read, but neither they nor apt's state are changed.
+    """
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         sources = Path(scratch, "sources")

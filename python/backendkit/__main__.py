@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m backendkit`: says where the parts of BackendKit are, or runs the program backendgen."""
+"""`python -m backendkit`: says where the parts of BackendKit are, or runs backendgen."""
 
 from __future__ import annotations
 
