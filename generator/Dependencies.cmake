@@ -1,32 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each library: find_package first (a distribution's package), FetchContent second (a machine with a
-# network and without the packages).
+# Each library: find_package first (a distribution's package), third_party/ second (an sdist or another
+# release of BackendKit brings it), FetchContent third (a machine with a network).
 
 include(FetchContent)
+option(BACKENDKIT_BUNDLED "Take the libraries in third_party/, whatever is installed" OFF)
+set(bundle ${PROJECT_SOURCE_DIR}/third_party)
 
 macro(backendkit_fetch name repository tag)
   message(STATUS "BackendKit: ${name} is not installed; fetching it")
+  # Some of these projects ask for a CMake that CMake 4 no longer knows.
+  set(CMAKE_POLICY_VERSION_MINIMUM 3.5)
   FetchContent_Declare(${name} GIT_REPOSITORY ${repository} GIT_TAG ${tag} GIT_SHALLOW ON)
   FetchContent_MakeAvailable(${name})
+  unset(CMAKE_POLICY_VERSION_MINIMUM)
 endmacro()
 
-find_package(cxxopts QUIET)
+# backendkit_bundled(<target> <header> [<definition>...]): makes <target> of the headers in third_party/, if
+# they are there and nothing has made it yet.
+function(backendkit_bundled target header)
+  if(NOT TARGET ${target} AND EXISTS ${bundle}/include/${header})
+    add_library(${target} INTERFACE IMPORTED GLOBAL)
+    target_include_directories(${target} SYSTEM INTERFACE ${bundle}/include)
+    target_compile_definitions(${target} INTERFACE ${ARGN})
+  endif()
+endfunction()
+
+if(NOT BACKENDKIT_BUNDLED)
+  find_package(cxxopts QUIET)
+  find_package(fmt QUIET)
+  find_package(tomlplusplus QUIET)
+endif()
+backendkit_bundled(cxxopts::cxxopts cxxopts.hpp)
+backendkit_bundled(fmt::fmt-header-only fmt/format.h FMT_HEADER_ONLY=1)
+backendkit_bundled(tomlplusplus::tomlplusplus toml++/toml.h)
 if(NOT TARGET cxxopts::cxxopts)
   backendkit_fetch(cxxopts https://github.com/jarro2783/cxxopts.git v3.1.1)
 endif()
-
-find_package(fmt QUIET)
 if(NOT TARGET fmt::fmt-header-only)
   backendkit_fetch(fmt https://github.com/fmtlib/fmt.git 9.1.0)
 endif()
-
-find_package(tomlplusplus QUIET)
 if(NOT TARGET tomlplusplus::tomlplusplus)
   backendkit_fetch(tomlplusplus https://github.com/marzer/tomlplusplus.git v3.3.0)
 endif()
 
-find_path(BACKENDKIT_MUSTACHE_INCLUDE kainjow/mustache.hpp)
-mark_as_advanced(BACKENDKIT_MUSTACHE_INCLUDE)
+# backendkit_header(<header> <variable>): the folder that has a header of a library without a CMake
+# package, installed or bundled.
+function(backendkit_header header variable)
+  if(NOT BACKENDKIT_BUNDLED)
+    find_path(${variable} ${header})
+    mark_as_advanced(${variable})
+  endif()
+  if(NOT ${variable} AND EXISTS ${bundle}/include/${header})
+    set(${variable} ${bundle}/include PARENT_SCOPE)
+  endif()
+endfunction()
+
+backendkit_header(kainjow/mustache.hpp BACKENDKIT_MUSTACHE_INCLUDE)
 add_library(backendkit_mustache INTERFACE)
 if(BACKENDKIT_MUSTACHE_INCLUDE)
   target_include_directories(backendkit_mustache SYSTEM INTERFACE ${BACKENDKIT_MUSTACHE_INCLUDE})
@@ -37,8 +66,7 @@ else()
                              INTERFACE ${mustache_BINARY_DIR}/include)
 endif()
 
-find_path(BACKENDKIT_DTL_INCLUDE dtl/dtl.hpp)
-mark_as_advanced(BACKENDKIT_DTL_INCLUDE)
+backendkit_header(dtl/dtl.hpp BACKENDKIT_DTL_INCLUDE)
 add_library(backendkit_dtl INTERFACE)
 if(BACKENDKIT_DTL_INCLUDE)
   target_include_directories(backendkit_dtl SYSTEM INTERFACE ${BACKENDKIT_DTL_INCLUDE})
@@ -47,14 +75,26 @@ else()
   target_include_directories(backendkit_dtl SYSTEM INTERFACE ${dtl_SOURCE_DIR})
 endif()
 
-find_path(BACKENDKIT_YAML_INCLUDE yaml.h)
-# The static library where there is one, so that the program runs on machines without libyaml.
-find_library(BACKENDKIT_YAML_LIBRARY NAMES libyaml.a yaml)
-mark_as_advanced(BACKENDKIT_YAML_INCLUDE BACKENDKIT_YAML_LIBRARY)
+if(NOT BACKENDKIT_BUNDLED)
+  find_path(BACKENDKIT_YAML_INCLUDE yaml.h)
+  # The static library where there is one, so that the program runs on machines without libyaml.
+  find_library(BACKENDKIT_YAML_LIBRARY NAMES libyaml.a yaml)
+  mark_as_advanced(BACKENDKIT_YAML_INCLUDE BACKENDKIT_YAML_LIBRARY)
+endif()
 add_library(backendkit_yaml INTERFACE)
-if(BACKENDKIT_YAML_INCLUDE AND BACKENDKIT_YAML_LIBRARY)
+if(BACKENDKIT_YAML_INCLUDE AND BACKENDKIT_YAML_LIBRARY AND NOT BACKENDKIT_BUNDLED)
   target_include_directories(backendkit_yaml SYSTEM INTERFACE ${BACKENDKIT_YAML_INCLUDE})
   target_link_libraries(backendkit_yaml INTERFACE ${BACKENDKIT_YAML_LIBRARY})
+elseif(EXISTS ${bundle}/libyaml/include/yaml.h)
+  enable_language(C)
+  file(GLOB sources ${bundle}/libyaml/src/*.c)
+  add_library(yaml STATIC ${sources})
+  target_include_directories(yaml SYSTEM PUBLIC ${bundle}/libyaml/include)
+  target_compile_definitions(
+    yaml PUBLIC YAML_DECLARE_STATIC
+    PRIVATE YAML_VERSION_MAJOR=0 YAML_VERSION_MINOR=2 YAML_VERSION_PATCH=5
+            YAML_VERSION_STRING="0.2.5")
+  target_link_libraries(backendkit_yaml INTERFACE yaml)
 else()
   set(BUILD_SHARED_LIBS OFF)
   set(BUILD_TESTING OFF)

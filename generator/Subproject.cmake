@@ -113,6 +113,7 @@ else()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${inputs})
 endif()
 
+set(BACKENDKIT_PROGRAMS "\"${BACKENDKIT_EXECUTABLE}\"")
 configure_package_config_file(
   ${config} ${PROJECT_BINARY_DIR}/BackendKitConfig.cmake
   INSTALL_DESTINATION ${PROJECT_BINARY_DIR}

@@ -9,11 +9,14 @@
 #include "base/suggest.h"
 #include "commands/check.h"
 #include "commands/ci.h"
+#include "commands/completion.h"
 #include "commands/generate.h"
+#include "commands/man.h"
 #include "commands/new.h"
 #include "commands/ops.h"
 #include "commands/schema.h"
 #include "commands/wheel.h"
+#include "torch/install.h"
 
 namespace backendgen {
 
@@ -28,6 +31,8 @@ const OptionSpec kTorch = {"torch", "DIR",
                            "the PyTorch to work for: a folder, or a release such as 2.13"};
 const OptionSpec kPython = {"python", "EXE", "the Python that builds; default: the active one"};
 
+std::vector<CommandSpec> command_specs();
+
 const std::vector<Registered>& commands() {
   static const std::vector<Registered> kCommands = {
       {{"new",
@@ -35,14 +40,25 @@ const std::vector<Registered>& commands() {
         "start a project",
         {{"name", "DEVICE", "device name; default: the last part of PATH"},
          {"package", "NAME", "Python package; default: torch_DEVICE"},
-         {"layout", "LAYOUT", "package (default) or submodule"}}},
+         {"layout",
+          "LAYOUT",
+          "package (default) or submodule",
+          "",
+          false,
+          {"package", "submodule"}}}},
        [](const Arguments& a, Context& context) {
          return run_new({a.at(0), a.value("name"), a.value("package"), a.value("layout")}, context);
        }},
       {{"check",
         {"[DESCRIPTION]"},
         "read backend.toml and report what is wrong with it",
-        {kTorch, {"format", "FORMAT", "text (default), or json: the description on stdout"}}},
+        {kTorch,
+         {"format",
+          "FORMAT",
+          "text (default), or json: the description on stdout",
+          "",
+          false,
+          {"text", "json"}}}},
        [](const Arguments& a, Context& context) {
          return run_check({a.at(0), a.value("torch"), a.value("format")}, context);
        }},
@@ -64,7 +80,12 @@ const std::vector<Registered>& commands() {
         "look up PyTorch operators",
         {{"schema", "", "print schemas and C++ functions"},
          {"kernels", "", "only operators that have a kernel"},
-         {"format", "FORMAT", "text (default), json, or html: a page for a browser"},
+         {"format",
+          "FORMAT",
+          "text (default), json, or html: a page for a browser",
+          "",
+          false,
+          {"text", "json", "html"}},
          kTorch,
          {"stub", "OP", "begin a kernel for it; several with commas between"},
          {"since", "DIR", "what changed since that PyTorch: a folder, or a release"}}},
@@ -86,14 +107,31 @@ const std::vector<Registered>& commands() {
       {{"ci",
         {"SERVICE", "[DESCRIPTION]"},
         "print a CI file: github",
-        {{"torch", "RELEASES", "releases of PyTorch to test with, such as 2.12.1,2.13.0"}}},
+        {{"torch", "RELEASES", "releases of PyTorch to test with, such as 2.12.1,2.13.0"}},
+        {"github"}},
        [](const Arguments& a, Context& context) {
          return run_ci({a.at(0), a.at(1), a.value("torch")}, context);
        }},
       {{"schema", {}, "print the JSON Schema of backend.toml, for editors", {}},
        [](const Arguments&, Context& context) { return run_schema(context); }},
+      {{"completion",
+        {"SHELL"},
+        "print the completions of bash, zsh or fish",
+        {},
+        {"bash", "zsh", "fish"}},
+       [](const Arguments& a, Context& context) {
+         return run_completion(a.at(0), command_specs(), context);
+       }},
+      {{"man", {}, "print the manual page", {}},
+       [](const Arguments&, Context& context) { return run_man(command_specs(), context); }},
   };
   return kCommands;
+}
+
+std::vector<CommandSpec> command_specs() {
+  std::vector<CommandSpec> specs;
+  for (const Registered& entry : commands()) specs.push_back(entry.spec);
+  return specs;
 }
 
 const Registered* find_command(const std::string& name) {
@@ -118,7 +156,7 @@ std::string overview() {
   }
   return text +
          "\n  -h, --help      help for a command      backendgen help generate\n"
-         "  -V, --version   version of backendgen\n"
+         "  -V, --version   version of backendgen, and the PyTorch releases it was tested with\n"
          "  -C DIR          work as if started in DIR\n"
          "  --color WHEN    auto, always or never\n";
 }
@@ -192,7 +230,9 @@ int dispatch(const std::vector<std::string>& words, Context& context) {
     rest.insert(rest.end(), words.begin() + static_cast<long>(place) + 1, words.end());
   }
   if (name == "-V" || name == "--version") {
-    context.console.data("backendgen " BACKENDGEN_VERSION "\n");
+    context.console.data(fmt::format("backendgen {}\ntested with PyTorch {} to {}\n",
+                                     BACKENDGEN_VERSION, oldest().minor_text(),
+                                     newest_tested().minor_text()));
     return kDone;
   }
   if (place == words.size() || name == "-h" || name == "--help" ||

@@ -7,6 +7,7 @@
 #include <cxxopts.hpp>
 
 #include "base/suggest.h"
+#include "base/text.h"
 
 namespace backendgen {
 
@@ -43,6 +44,28 @@ std::optional<Arguments> refuse_unknown(const CommandSpec& spec, Console& consol
                 near ? fmt::format("did you mean `{}`?", *near) : "");
 }
 
+/// "unknown format `xml`" for a word that is not among the choices for what `name`, as in "FORMAT"
+/// or "[SERVICE]", stands for.
+std::optional<Arguments> refuse_choice(const CommandSpec& spec, Console& console, std::string name,
+                                       const std::string& word,
+                                       const std::vector<std::string>& choices) {
+  std::erase_if(name, [](char letter) { return letter == '[' || letter == ']'; });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char letter) { return letter >= 'A' && letter <= 'Z' ? letter + 32 : letter; });
+  const std::optional<std::string> near = nearest(word, choices);
+  console.error(fmt::format("unknown {} {}", name, in_ticks(word)),
+                near ? fmt::format("did you mean `{}`?", *near) : "",
+                choices.size() == 1 ? fmt::format("the only {} is `{}`", name, choices.front())
+                                    : fmt::format("the {}s are {}", name, enumerate(choices)));
+  console.line("usage: " + spec.usage());
+  return std::nullopt;
+}
+
+bool is_choice(const std::vector<std::string>& choices, const std::string& word) {
+  return choices.empty() || word.empty() ||
+         std::find(choices.begin(), choices.end(), word) != choices.end();
+}
+
 }  // namespace
 
 std::string CommandSpec::usage() const {
@@ -68,7 +91,7 @@ std::string Arguments::at(std::size_t index) const {
 const std::vector<OptionSpec>& common_options() {
   static const std::vector<OptionSpec> kCommon = {
       {"C", "DIR", "work as if started in DIR"},
-      {"color", "WHEN", "auto, always or never"},
+      {"color", "WHEN", "auto, always or never", "", false, {"auto", "always", "never"}},
       {"help", "", "this text", "h"},
   };
   return kCommon;
@@ -141,6 +164,13 @@ std::optional<Arguments> parse(const CommandSpec& spec, const std::vector<std::s
       return refuse(spec, console,
                     fmt::format("`{}` needs `{} {}`", spec.name, typed(option), option.value));
     }
+    if (!is_choice(option.choices, arguments.value(option.name))) {
+      return refuse_choice(spec, console, option.value, arguments.value(option.name),
+                           option.choices);
+    }
+  }
+  if (!is_choice(spec.choices, arguments.at(0))) {
+    return refuse_choice(spec, console, spec.positional.front(), arguments.at(0), spec.choices);
   }
   return arguments;
 }

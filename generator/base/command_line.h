@@ -12,11 +12,12 @@ namespace backendgen {
 
 /// An option of a command. `value` names what follows it ("DIR"); an option without one is a flag.
 struct OptionSpec {
-  std::string name;         // "out", for --out
-  std::string value;        // "DIR", or empty
-  std::string text;         // its line in the help
-  std::string letter = {};  // "h", for -h; often empty
-  bool needed = false;      // the command cannot do without
+  std::string name;                       // "out", for --out
+  std::string value;                      // "DIR", or empty
+  std::string text;                       // its line in the help
+  std::string letter = {};                // "h", for -h; often empty
+  bool needed = false;                    // the command cannot do without
+  std::vector<std::string> choices = {};  // the only values that it takes; empty: any
 };
 
 /// What a command takes.
@@ -25,6 +26,7 @@ struct CommandSpec {
   std::vector<std::string> positional;  // "PATH", or "[DESCRIPTION]" for one that may be left out
   std::string summary;                  // "write the C++ and Python glue"
   std::vector<OptionSpec> options;
+  std::vector<std::string> choices = {};  // the only values of the first argument; empty: any
 
   /// "backendgen new PATH [--name DEVICE]"
   std::string usage() const;

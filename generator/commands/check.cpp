@@ -28,11 +28,6 @@ std::string summary(const Description& description) {
 
 int run_check(const CheckOptions& options, Context& context) {
   const bool json = options.format == "json";
-  if (!json && !options.format.empty() && options.format != "text") {
-    context.console.error("unknown format " + in_ticks(options.format),
-                          "the formats are `text` and `json`");
-    return kUsage;
-  }
   const auto opened = open_description(options.description, context);
   if (!opened) return kNo;
   AnalyzeOptions how;

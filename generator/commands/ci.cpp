@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "base/suggest.h"
 #include "base/text.h"
 #include "description/load.h"
 #include "glue/project.h"
@@ -13,8 +12,6 @@ namespace backendgen {
 
 namespace {
 
-const std::vector<std::string> kServices = {"github"};
-
 /// What a project is tested with unless it says otherwise: the release whose CPU wheel BackendKit's
 /// own CI takes. docs/compatibility.md has all releases that BackendKit is tested with.
 const std::vector<std::string> kReleases = {"2.13.0"};
@@ -22,12 +19,6 @@ const std::vector<std::string> kReleases = {"2.13.0"};
 }  // namespace
 
 int run_ci(const CiOptions& options, Context& context) {
-  if (options.service != kServices.front()) {
-    const auto near = nearest(options.service, kServices);
-    return context.refuse(fmt::format("unknown CI service `{}`", options.service),
-                          near ? fmt::format("did you mean `{}`?", *near) : "",
-                          "the service there is a file for is `github`");
-  }
   const auto loaded = load(options.description, context);
   if (!loaded) return kNo;
   const Description& description = loaded->description;

@@ -5,9 +5,7 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "base/suggest.h"
 #include "description/keys.h"
 #include "description/validate.h"
 #include "glue/project.h"
@@ -63,15 +61,6 @@ bool describe(const NewOptions& options, const fs::path& path, Description& desc
     context.refuse(fmt::format("`{}` cannot be a device name: {}", name, complaint->message),
                    derived ? "pass `--name NAME`" : complaint->help,
                    derived ? "the last part of the path is the device name" : "");
-    return false;
-  }
-  const auto& layouts = Words<Layout>::kAll;
-  const auto layout = std::find(layouts.begin(), layouts.end(), options.layout);
-  if (!options.layout.empty() && layout == layouts.end()) {
-    const auto near = nearest(options.layout, {layouts.begin(), layouts.end()});
-    context.refuse(fmt::format("unknown layout `{}`", options.layout),
-                   near ? fmt::format("did you mean `{}`?", *near) : "",
-                   fmt::format("the layouts are `{}`", fmt::join(layouts, "` and `")));
     return false;
   }
   const bool submodule = options.layout == word_of(Layout::kSubmodule);

@@ -33,11 +33,6 @@ struct Subject {
 /// Whether the options go together.
 bool judge_options(const OpsOptions& options, Context& context) {
   const std::string& format = options.format;
-  if (!format.empty() && format != "text" && format != "json" && format != "html") {
-    context.refuse("unknown format " + in_ticks(format),
-                   "the formats are `text`, `json` and `html`");
-    return false;
-  }
   if (!options.stub.empty()) {
     for (const auto& [given, name] : {std::pair{!options.pattern.empty(), "a pattern"},
                                       {options.schema, "`--schema`"},

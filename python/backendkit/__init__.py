@@ -10,8 +10,6 @@ __all__ = ["__version__", "cmake_dir", "device_tests_dir", "executable", "includ
 
 __version__: str
 
-_FOLDER = os.path.dirname(os.path.abspath(__file__))
-
 
 def cmake_dir() -> str:
     """The folder for CMake's `BackendKit_DIR`."""
@@ -30,14 +28,39 @@ def include_dir() -> str:
 
 def executable() -> str:
     """The program `backendgen`."""
-    return _part("bin", "backendgen.exe" if sys.platform == "win32" else "backendgen")
+    name = "backendgen.exe" if sys.platform == "win32" else "backendgen"
+    for folder in __path__:
+        # `pip install --target`, `--home`, an environment or `--user`; the two schemes of Windows.
+        for place in ("..", "../../..", "../../../.."):
+            path = os.path.normpath(os.path.join(folder, place, "bin", name))
+            if os.path.isfile(path):
+                return path
+        for place in ("../../..", "../.."):
+            path = os.path.normpath(os.path.join(folder, place, "Scripts", name))
+            if os.path.isfile(path):
+                return path
+    # Elsewhere, by pip's list of what it installed.
+    from importlib.metadata import PackageNotFoundError, files
+
+    try:
+        listed = files("backendkit") or ()
+    except PackageNotFoundError:
+        listed = ()
+    for file in listed:
+        path = os.path.normpath(os.fspath(file.locate()))
+        if file.name == name and os.path.isfile(path):
+            return path
+    raise FileNotFoundError(f"found no {name}: install backendkit with `pip install`")
 
 
 def _part(*names: str) -> str:
-    path = os.path.join(_FOLDER, *names)
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} is missing: install backendkit with `pip install`")
-    return path
+    # An editable installation has the Python elsewhere than the rest.
+    for folder in __path__:
+        path = os.path.join(folder, *names)
+        if os.path.exists(path):
+            return path
+    path = os.path.join(__path__[0], *names)
+    raise FileNotFoundError(f"{path} is missing: install backendkit with `pip install`")
 
 
 def __getattr__(name: str) -> str:

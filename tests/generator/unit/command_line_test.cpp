@@ -66,6 +66,22 @@ TEST_CASE("an option may be one a command cannot do without", "[command_line]") 
         "error: `--out` needs a value\nusage: backendgen make --out DIR\n");
 }
 
+TEST_CASE("a value may be one of a few words", "[command_line]") {
+  const CommandSpec spec = {"make",
+                            {"KIND", "[PATH]"},
+                            "make",
+                            {{"format", "FORMAT", "how", "", false, {"text", "json"}}},
+                            {"box"}};
+  const std::string usage = "usage: backendgen make KIND [PATH] [--format FORMAT]\n";
+  CHECK(parse_words({"box", "any", "--format", "json"}, spec).arguments);
+  CHECK(parse_words({"box", "--format", "jsno"}, spec).err ==
+        "error: unknown format `jsno`\nhelp: did you mean `json`?\n"
+        "note: the formats are `text` and `json`\n" +
+            usage);
+  CHECK(parse_words({"circle"}, spec).err ==
+        "error: unknown kind `circle`\nnote: the only kind is `box`\n" + usage);
+}
+
 TEST_CASE("help is given whatever else is missing", "[command_line]") {
   REQUIRE(parse_words({"-h"}).arguments);
   CHECK(parse_words({"--help"}).arguments->has("help"));

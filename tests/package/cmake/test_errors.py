@@ -67,7 +67,8 @@ def test_a_package_that_does_not_run_is_not_found(cmake, tmp_path):
     package.mkdir()
     build = pathlib.Path(os.environ["BACKENDKIT_BUILD"])
     text = (build / "BackendKitConfig.cmake").read_text()
-    broken = re.sub(r'COMMAND "[^"]*"', f'COMMAND "{tmp_path}/no/backendgen"', text)
+    broken = re.sub(r'_places "[^"]*"', f'_places "{tmp_path}/no/backendgen"', text)
+    assert broken != text
     (package / "BackendKitConfig.cmake").write_text(broken)
     for words, status in (("REQUIRED", 1), ("QUIET", 0)):
         source = tmp_path / words
