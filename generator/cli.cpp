@@ -78,10 +78,12 @@ const std::vector<Registered>& commands() {
         "build a wheel and verify it",
         {{"out", "DIR", "where the wheel goes; default: dist"},
          kPython,
+         {"repair", "", "give it a manylinux tag, and bundle libraries as [wheel] says"},
          {"no-smoke", "", "do not import the result"}}},
        [](const Arguments& a, Context& context) {
-         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke")},
-                          context);
+         return run_wheel(
+             {a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke"), a.has("repair")},
+             context);
        }},
       {{"ci",
         {"SERVICE", "[DESCRIPTION]"},

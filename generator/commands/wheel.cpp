@@ -89,6 +89,21 @@ int verify(const std::string& python, const fs::path& wheel, const fs::path& pro
   return show_tool(outcome, "the wheel could not be verified", context);
 }
 
+/// Runs the tool repair, which replaces the wheel by one with another name.
+int repair(const std::string& python, const fs::path& wheel, const Description& description,
+           Context& context) {
+  std::vector<std::string> words = {wheel.string()};
+  const auto add = [&words](const char* option, const Text& value) {
+    words.push_back(fmt::format("{}={}", option, value.value));
+  };
+  if (!description.platform.value.empty()) add("--platform", description.platform);
+  for (const Text& pattern : description.bundle) add("--bundle", pattern);
+  for (const Text& pattern : description.exclude) add("--exclude", pattern);
+  const Outcome outcome =
+      context.process.run(tool_command(python, "repair", words, wheel.parent_path()));
+  return show_tool(outcome, "the wheel could not be repaired", context);
+}
+
 /// Puts the wheel where it is wanted, whole or not at all.
 bool deliver(const fs::path& wheel, const fs::path& target, Context& context) {
   const fs::path beside = target.string() + ".new";
@@ -154,8 +169,12 @@ int run_wheel(const WheelOptions& options, Context& context) {
                           "name a Python: `--python EXE`");
   }
   if (outcome.status != 0) return report_failed_build(log, description, context);
-  const fs::path wheel = wheel_in(built, context.disk);
+  fs::path wheel = wheel_in(built, context.disk);
   if (wheel.empty()) return context.refuse("the build left no wheel");
+  if (options.repair) {
+    if (repair(python, wheel, description, context) != kDone) return kNo;
+    wheel = wheel_in(built, context.disk);
+  }
 
   if (verify(python, wheel, project, analysis, options.smoke, context) != kDone) return kNo;
   const fs::path target = out / wheel.filename();

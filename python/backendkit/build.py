@@ -10,6 +10,8 @@ All output goes below build/, so that a second build compiles only what changed:
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import importlib
 import importlib.util
 import json
@@ -18,6 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,7 @@ def setup_backend(**keywords: Any) -> None:
     os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
     os.umask(0o022)  # a wheel stores the modes of its files
     project = _Project()
+    PlatformWheel.backendkit_version = backendkit.__version__
     # Not next to setup.py: there Python would treat the metadata as an installed package, and its
     # entry points as those of an installed backend.
     base = Path("build", "metadata")
@@ -227,6 +231,33 @@ class _Sdist(sdist):
                 file=sys.stderr,
             )
         super().make_distribution()
+
+    def make_archive(  # type: ignore[override]
+        self, base_name: str, format: str, root_dir: Any = None, base_dir: Any = None, **who: Any
+    ) -> str:
+        """A `.tar.gz` has only names, contents and whether a file is a program; all else is fixed.
+
+        So the same sources give the same bytes, whoever packs them, where and when.
+        """
+        if format != "gztar" or root_dir is not None or base_dir is None:
+            return super().make_archive(base_name, format, root_dir, base_dir, **who)
+        path = f"{base_name}.tar.gz"
+        seconds = int(os.environ["SOURCE_DATE_EPOCH"])
+        names = sorted(p.as_posix() for p in Path(base_dir).rglob("*") if p.is_file())
+        with contextlib.ExitStack() as opened:
+            file = opened.enter_context(open(path, "wb"))
+            packed = opened.enter_context(gzip.GzipFile("", "wb", 9, file, mtime=0))
+            archive = opened.enter_context(
+                tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT)
+            )
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.mtime = seconds
+                member.mode = 0o755 if os.access(name, os.X_OK) else 0o644
+                member.size = os.path.getsize(name)
+                with open(name, "rb") as source:
+                    archive.addfile(member, source)
+        return path
 
 
 class _Develop(Command):
