@@ -4,6 +4,7 @@
 All output goes below build/, so that a second build compiles only what changed:
 
     build/torch-2.13/      CMake's folder for that release of PyTorch
+    build/torch-2.13-symbols/  the same for a build with debug symbols
     build/stage/           what `cmake --install` installed for a wheel
     build/editable/2.13/   the same for `pip install -e .`, without the vendor's Python files
 """
@@ -52,7 +53,9 @@ def setup_backend(**keywords: Any) -> None:
     `keywords` are further arguments of setup(), and `install_requires` adds to what is required.
 
     The environment: CMAKE_ARGS (further arguments for CMake), CMAKE_BUILD_TYPE (default Release;
-    Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH.
+    Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH,
+    BACKENDKIT_DEBUG_SYMBOLS (1: the library has debug symbols, as `backendgen wheel
+    --debug-symbols` wants it).
     """
     os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
     os.umask(0o022)  # a wheel stores the modes of its files
@@ -107,7 +110,8 @@ class _Project:
 
     def build(self, stage: Path) -> None:
         """Compiles what changed and installs the package in `stage`, after emptying it."""
-        tree = self.folder / "build" / f"torch-{self.torch_minor}"
+        symbols = "-symbols" if _wants_symbols() else ""
+        tree = self.folder / "build" / f"torch-{self.torch_minor}{symbols}"
         cmake = _tool("cmake", "CMAKE_BIN_DIR")
         _run(cmake, "-S", str(self.folder), "-B", str(tree), *self._configuration(tree))
         name = self.facts["name"]
@@ -133,6 +137,7 @@ class _Project:
             f"-DBackendKit_DIR={backendkit.cmake_dir()}",
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-DCMAKE_BUILD_TYPE={_build_type()}",
+            f"-DBACKENDKIT_DEBUG_SYMBOLS={'ON' if _wants_symbols() else 'OFF'}",
         ]
         generator = os.environ.get("CMAKE_GENERATOR", "Ninja")
         if generator == "Ninja":
@@ -176,6 +181,10 @@ def _tool(name: str, folder: str) -> str:
 def _build_type() -> str:
     debug = os.environ.get("DEBUG", "").lower() not in ("", "0", "no", "off", "false")
     return os.environ.get("CMAKE_BUILD_TYPE") or ("Debug" if debug else "Release")
+
+
+def _wants_symbols() -> bool:
+    return os.environ.get("BACKENDKIT_DEBUG_SYMBOLS") == "1"
 
 
 def _numbers(release: str) -> list[int]:

@@ -10,6 +10,7 @@ import email.message
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -235,9 +236,12 @@ def test_sbom_is_valid_and_deterministic(sbom: Any, monkeypatch: pytest.MonkeyPa
     assert set(parts) == {"backendkit", "numpy", "torch"}
     assert parts["torch"]["scope"] == "required"
     assert parts["numpy"]["scope"] == "optional"
+    files["torch_foo-0.1.0.dist-info/sboms/auditwheel.cdx.json"] = b"{}"
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     dated = sbom.sbom(metadata, files, "0.1.0")
     assert json.loads(dated)["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"
+    (reference,) = json.loads(dated)["metadata"]["component"]["externalReferences"]
+    assert (reference["type"], reference["url"]) == ("bom", "auditwheel.cdx.json")
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(dated.decode()) is None
 
 
@@ -273,3 +277,56 @@ def test_symbols_that_pytorch_lacks(tmp_path: Path, tools_path: Path) -> None:
     compile_library(root / member, calls + body, str(torch / "lib" / "libc10.so"))
     run = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_debug_symbols_lie_beside_the_wheel(
+    tmp_path: Path, tools_path: Path, wheelfile: Any
+) -> None:
+    """gdb and addr2line find function and line of the stripped library, which has the same code."""
+    source = tmp_path / "kernels.c"
+    source.write_text("int foo_kernel(int x)\n{\n  return x * 3;\n}\n")
+    library = tmp_path / "libtorch_foo.so"
+    words = ["gcc", "-O2", "-shared", "-fPIC", "-Wl,--build-id=sha1", source, "-o", library]
+    subprocess.run([*words, "-g"], check=True)
+    plain = tmp_path / "plain.so"
+    subprocess.run([*words[:-1], plain, "-s"], check=True)
+    wheel = wheelfile.Wheel("torch_foo", "0.1.0", tags=("py3", "none", "linux_x86_64"))
+    wheel.members = {LIBRARY: wheelfile.Member(library.read_bytes(), 0o755)}
+    path = tmp_path / wheel.filename
+    path.write_bytes(wheelfile.wheel_bytes(wheel))
+    archive = tmp_path / "symbols.zip"
+    command = [sys.executable, "-m", "backendkit_tools.debug_symbols", path, archive]
+    environment = dict(os.environ, PYTHONPATH=str(tools_path))
+    subprocess.run([*command, "torch_foo/lib/2.13"], env=environment, check=True)
+    shutil.unpack_archive(path, tmp_path / "installed", "zip")
+    shutil.unpack_archive(archive, tmp_path / "debug", "zip")
+    installed = tmp_path / "installed" / LIBRARY
+    (symbols,) = (tmp_path / "debug" / ".build-id").rglob("*.debug")
+
+    def code(file: Path) -> bytes:
+        out = tmp_path / "text"
+        subprocess.run(["objcopy", "-O", "binary", "-j", ".text", file, out], check=True)
+        return out.read_bytes()
+
+    assert code(installed) == code(plain) != b""
+    sections = subprocess.run(["readelf", "-SW", installed], capture_output=True, text=True)
+    assert ".debug_info" not in sections.stdout
+    assert ".gnu_debuglink" in sections.stdout
+    gdb = ["gdb", "-nx", "-batch", "-ex", f"set debug-file-directory {tmp_path / 'debug'}"]
+    gdb += ["-ex", f"file {installed}", "-ex", "info line foo_kernel"]
+    said = subprocess.run(gdb, capture_output=True, text=True, check=True).stdout
+    assert re.search(r'Line [23] of "', said)
+    assert "kernels.c" in said
+    # Beside the library, by the name in it.
+    shutil.copy(symbols, installed.parent)
+    gdb[3:5] = []
+    said = subprocess.run(gdb, capture_output=True, text=True, check=True).stdout
+    assert re.search(r'Line [23] of "', said)
+    # What was built without debug information is refused.
+    wheel.members = {LIBRARY: wheelfile.Member(plain.read_bytes(), 0o755)}
+    path.write_bytes(wheelfile.wheel_bytes(wheel))
+    refused = subprocess.run(
+        [*command, "torch_foo/lib/2.13"], env=environment, capture_output=True, text=True
+    )
+    assert refused.returncode == 1
+    assert refused.stdout.startswith(f"error\t{LIBRARY} was built without debug information")
