@@ -37,6 +37,8 @@ from backendkit_tools.wheelfile import (
 
 __all__ = ["refresh_sbom", "policy_of"]
 
+#: The system's loader, which no policy lists: whatever runs has it.
+_LOADER = ("ld-linux*.so.*", "ld64.so.*", "ld.so.*")
 _MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_")
 
 
@@ -93,7 +95,7 @@ class _Judge:
 
     def judge(self, library: Library, who: str, machine_of: Path) -> None:
         for soname in library.needed:
-            if soname in self.own or soname in self.allowed or matches(soname, TORCH):
+            if soname in self.own or soname in self.allowed or matches(soname, (*TORCH, *_LOADER)):
                 continue
             if soname in self.bundled or matches(soname, self.exclude):
                 self.left_out.update([soname] if soname not in self.bundled else [])

@@ -66,7 +66,11 @@ def driver(tmp_path: Path) -> Path:
     """A folder with libfoodriver.so.1, which needs libfoofirmware.so.2."""
     folder = tmp_path / "driver"
     folder.mkdir()
-    compile_library(folder / "libfoofirmware.so.2", "int foo_firmware(void) { return 2; }")
+    # A variable of a thread, which needs the system's loader, ld-linux.
+    firmware = "_Thread_local int foo_version = 2; int foo_firmware(void) { return foo_version; }"
+    compile_library(folder / "libfoofirmware.so.2", firmware)
+    needs = subprocess.run(["readelf", "-d", folder / "libfoofirmware.so.2"], capture_output=True)
+    assert b"ld-linux" in needs.stdout
     source = "int foo_firmware(void); int foo_driver(void) { return foo_firmware(); }"
     compile_library(folder / "libfoodriver.so.1", source, str(folder / "libfoofirmware.so.2"))
     return folder
@@ -330,3 +334,12 @@ def test_debug_symbols_lie_beside_the_wheel(
     )
     assert refused.returncode == 1
     assert refused.stdout.startswith(f"error\t{LIBRARY} was built without debug information")
+
+
+def test_what_indexes_check(tmp_path: Path) -> None:
+    """twine and check-wheel-contents find no fault in the starter's wheel, as its project says."""
+    wheel = os.environ["BACKENDKIT_TEST_WHEEL"]
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", wheel], check=True)
+    shutil.copy(ROOT / "templates" / "project" / "pyproject.toml", tmp_path)
+    words = [sys.executable, "-m", "check_wheel_contents", wheel]
+    subprocess.run(words, cwd=tmp_path, check=True)
