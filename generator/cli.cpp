@@ -99,9 +99,12 @@ const std::vector<Registered>& commands() {
         "build a wheel and verify it",
         {{"out", "DIR", "where the wheel goes; default: dist"},
          kPython,
+         {"repair", "", "give it a manylinux tag, and bundle libraries as [wheel] says"},
+         {"debug-symbols", "", "put the debug symbols into an archive beside the wheel"},
          {"no-smoke", "", "do not import the result"}}},
        [](const Arguments& a, Context& context) {
-         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke")},
+         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke"),
+                           a.has("debug-symbols"), a.has("repair")},
                           context);
        }},
       {{"ci",

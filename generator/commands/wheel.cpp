@@ -2,6 +2,7 @@
 #include "commands/wheel.h"
 
 #include <chrono>
+#include <map>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -89,6 +90,29 @@ int verify(const std::string& python, const fs::path& wheel, const fs::path& pro
   return show_tool(outcome, "the wheel could not be verified", context);
 }
 
+/// Runs the tool debug_symbols, which strips the wheel's libraries into `archive`.
+int split_symbols(const std::string& python, const fs::path& wheel, const fs::path& archive,
+                  const std::string& libraries, Context& context) {
+  const Outcome outcome = context.process.run(tool_command(
+      python, "debug_symbols", {wheel.string(), archive.string(), libraries}, wheel.parent_path()));
+  return show_tool(outcome, "the debug symbols could not be split off", context);
+}
+
+/// Runs the tool repair, which replaces the wheel by one with another name.
+int repair(const std::string& python, const fs::path& wheel, const Description& description,
+           Context& context) {
+  std::vector<std::string> words = {wheel.string()};
+  const auto add = [&words](const char* option, const Text& value) {
+    words.push_back(fmt::format("{}={}", option, value.value));
+  };
+  if (!description.platform.value.empty()) add("--platform", description.platform);
+  for (const Text& pattern : description.bundle) add("--bundle", pattern);
+  for (const Text& pattern : description.exclude) add("--exclude", pattern);
+  const Outcome outcome =
+      context.process.run(tool_command(python, "repair", words, wheel.parent_path()));
+  return show_tool(outcome, "the wheel could not be repaired", context);
+}
+
 /// Puts the wheel where it is wanted, whole or not at all.
 bool deliver(const fs::path& wheel, const fs::path& target, Context& context) {
   const fs::path beside = target.string() + ".new";
@@ -143,22 +167,38 @@ int run_wheel(const WheelOptions& options, Context& context) {
                          fmt::format("{} {} for PyTorch {}", description.package.value,
                                      description.version.value, analysis.torch->version.text()));
   const fs::path log = project / "build" / "wheel.log";
+  std::map<std::string, std::string> environment;
+  if (options.debug_symbols) environment["BACKENDKIT_DEBUG_SYMBOLS"] = "1";
   const Outcome outcome =
       context.process.run({{python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
                             "--disable-pip-version-check", "--wheel-dir", built.string(), "."},
                            project,
-                           {},
+                           environment,
                            log});
   if (!outcome.why.empty()) {
     return context.refuse(fmt::format("cannot run `{}`: {}", python, outcome.why),
                           "name a Python: `--python EXE`");
   }
   if (outcome.status != 0) return report_failed_build(log, description, context);
-  const fs::path wheel = wheel_in(built, context.disk);
+  fs::path wheel = wheel_in(built, context.disk);
   if (wheel.empty()) return context.refuse("the build left no wheel");
+  const fs::path symbols = built / "symbols.zip";
+  if (options.debug_symbols) {
+    const std::string libraries =
+        fmt::format("{}/lib/{}", description.package.value, analysis.torch->version.minor_text());
+    if (split_symbols(python, wheel, symbols, libraries, context) != kDone) return kNo;
+  }
+  if (options.repair) {
+    if (repair(python, wheel, description, context) != kDone) return kNo;
+    wheel = wheel_in(built, context.disk);
+  }
 
   if (verify(python, wheel, project, analysis, options.smoke, context) != kDone) return kNo;
   const fs::path target = out / wheel.filename();
+  if (options.debug_symbols) {
+    const fs::path archive = out / (wheel.stem().string() + ".debug.zip");
+    if (!deliver(symbols, archive, context)) return kNo;
+  }
   if (!deliver(wheel, target, context)) return kNo;
   const auto bytes = context.disk.read(target);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;

@@ -8,10 +8,12 @@
 namespace backendgen {
 
 struct WheelOptions {
-  std::string description;  // a file or folder; empty: backend.toml here or above
-  std::string out;          // where the wheel goes; empty: dist/ of the project
-  std::string python;       // the interpreter that builds it; empty: the default one
-  bool smoke = true;        // import torch and use the device, with the wheel installed aside
+  std::string description;     // a file or folder; empty: backend.toml here or above
+  std::string out;             // where the wheel goes; empty: dist/ of the project
+  std::string python;          // the interpreter that builds it; empty: the default one
+  bool smoke = true;           // import torch and use the device, with the wheel installed aside
+  bool debug_symbols = false;  // with debug information in an archive beside the wheel
+  bool repair = false;         // a manylinux tag, and the libraries of [wheel] bundle inside
 };
 
 /// `backendgen wheel`: builds a project's wheel through pip, opens it and proves it. Exit status.

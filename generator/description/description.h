@@ -92,6 +92,11 @@ struct Description {
   /// The lists that are given; a policy without one has PyTorch's list for CUDA.
   std::map<CastPolicy, std::vector<Text>> amp_lists;
 
+  // [wheel]
+  Text platform;              // the newest manylinux tag that is accepted; empty: any
+  std::vector<Text> bundle;   // globs of libraries that the wheel contains
+  std::vector<Text> exclude;  // and of those that it finds on the user's machine
+
   // [entry-points.*]
   std::vector<EntryPointGroup> entry_points;  // in file order
 

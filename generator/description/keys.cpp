@@ -18,6 +18,7 @@ constexpr Table kTables[] = {
     {"autoload", "How `import torch` loads the backend."},
     {"operators", "Which operators have kernels, and what happens to the rest."},
     {"amp", "Automatic mixed precision."},
+    {"wheel", "What `backendgen wheel` makes of the library and of the libraries that it needs."},
     {"entry-points",
      "Further entry points of the package, a table for each group. Groups with dots may be written "
      "as tables in tables."},
@@ -39,6 +40,8 @@ constexpr Rule kPythonFunction = {"a Python function", judge_python_function, "p
 constexpr Rule kOperatorSchema = {"a schema", judge_schema_text, "schema"};
 constexpr Rule kKernels = {nullptr, nullptr, "kernels"};
 constexpr Rule kCustom = {nullptr, nullptr, "custom"};
+constexpr Rule kPlatform = {"a platform", judge_platform, "platform"};
+constexpr Rule kLibrary = {"a pattern of libraries", judge_library_pattern, "library"};
 constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
 
 constexpr Key kKeys[] = {
@@ -190,6 +193,19 @@ constexpr Key kKeys[] = {
      "PyTorch's list for CUDA",
      "operators that run in the widest dtype of their tensors",
      "addcmul"},
+
+    {"wheel", "bundle", &Description::bundle, &kLibrary, "", "",
+     "the libraries that `backendgen wheel --repair` copies into the wheel, by the names under "
+     "which they are loaded; `*`, `?` and `[...]` as in a shell. See docs/wheels.md",
+     "libfoodriver.so.*"},
+    {"wheel", "exclude", &Description::exclude, &kLibrary, "", "",
+     "the libraries that `backendgen wheel --repair` leaves out, because the driver's own package "
+     "installs them on each machine",
+     "libfoofirmware.so.*"},
+    {"wheel", "platform", &Description::platform, &kPlatform, "", "any",
+     "the newest platform that the wheel may require, such as `manylinux_2_28`, without the "
+     "architecture. `backendgen wheel --repair` names the symbols that need a newer one",
+     "manylinux_2_28"},
 };
 
 /// What a pointer to a member points to; void for std::monostate.

@@ -16,6 +16,7 @@
 #include "description/keys.h"
 #include "description/read_amp.h"
 #include "description/read_operators.h"
+#include "description/read_wheel.h"
 #include "description/validate.h"
 #include "description/value_reader.h"
 
@@ -34,6 +35,7 @@ class DescriptionReader {
     read_autoload();
     read_operators(table("operators"), reader_, problems_, result_);
     read_amp(table("amp"), reader_, problems_, result_);
+    read_wheel(table("wheel"), reader_, problems_, result_);
     if (const Value* groups = table("entry-points")) read_groups(*groups, "");
     refuse_generated_imports();
     check_cpp_names(result_, problems_);

@@ -73,4 +73,10 @@ std::optional<Complaint> judge_entry_point_target(std::string_view target);
 /// `module:function`, as the description refers to Python code.
 std::optional<Complaint> judge_python_function(std::string_view target);
 
+/// A manylinux tag without its architecture: `manylinux_2_28`.
+std::optional<Complaint> judge_platform(std::string_view platform);
+
+/// File names of shared libraries, with `*`, `?` and `[...]` as in a shell; never one of PyTorch's.
+std::optional<Complaint> judge_library_pattern(std::string_view pattern);
+
 }  // namespace backendgen

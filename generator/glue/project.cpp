@@ -162,6 +162,7 @@ Values description_values(const Description& description) {
       {"amp_default", autocast_default(description)},
       {"entry_points", python_entry_points(description)},
       {"torch_requires", description.torch_requires.value},
+      {"backendkit_version", BACKENDGEN_VERSION},
   };
   values.sections = {
       {"fallback_cpu", falls_back},

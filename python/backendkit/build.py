@@ -4,12 +4,15 @@
 All output goes below build/, so that a second build compiles only what changed:
 
     build/torch-2.13/      CMake's folder for that release of PyTorch
+    build/torch-2.13-symbols/  the same for a build with debug symbols
     build/stage/           what `cmake --install` installed for a wheel
     build/editable/2.13/   the same for `pip install -e .`, without the vendor's Python files
 """
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import importlib
 import importlib.util
 import json
@@ -18,6 +21,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +53,14 @@ def setup_backend(**keywords: Any) -> None:
     `keywords` are further arguments of setup(), and `install_requires` adds to what is required.
 
     The environment: CMAKE_ARGS (further arguments for CMake), CMAKE_BUILD_TYPE (default Release;
-    Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH.
+    Debug where DEBUG is set), CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, SOURCE_DATE_EPOCH,
+    BACKENDKIT_DEBUG_SYMBOLS (1: the library has debug symbols, as `backendgen wheel
+    --debug-symbols` wants it).
     """
     os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
     os.umask(0o022)  # a wheel stores the modes of its files
     project = _Project()
+    PlatformWheel.backendkit_version = backendkit.__version__
     # Not next to setup.py: there Python would treat the metadata as an installed package, and its
     # entry points as those of an installed backend.
     base = Path("build", "metadata")
@@ -103,7 +110,8 @@ class _Project:
 
     def build(self, stage: Path) -> None:
         """Compiles what changed and installs the package in `stage`, after emptying it."""
-        tree = self.folder / "build" / f"torch-{self.torch_minor}"
+        symbols = "-symbols" if _wants_symbols() else ""
+        tree = self.folder / "build" / f"torch-{self.torch_minor}{symbols}"
         cmake = _tool("cmake", "CMAKE_BIN_DIR")
         _run(cmake, "-S", str(self.folder), "-B", str(tree), *self._configuration(tree))
         name = self.facts["name"]
@@ -129,6 +137,7 @@ class _Project:
             f"-DBackendKit_DIR={backendkit.cmake_dir()}",
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-DCMAKE_BUILD_TYPE={_build_type()}",
+            f"-DBACKENDKIT_DEBUG_SYMBOLS={'ON' if _wants_symbols() else 'OFF'}",
         ]
         generator = os.environ.get("CMAKE_GENERATOR", "Ninja")
         if generator == "Ninja":
@@ -172,6 +181,10 @@ def _tool(name: str, folder: str) -> str:
 def _build_type() -> str:
     debug = os.environ.get("DEBUG", "").lower() not in ("", "0", "no", "off", "false")
     return os.environ.get("CMAKE_BUILD_TYPE") or ("Debug" if debug else "Release")
+
+
+def _wants_symbols() -> bool:
+    return os.environ.get("BACKENDKIT_DEBUG_SYMBOLS") == "1"
 
 
 def _numbers(release: str) -> list[int]:
@@ -227,6 +240,33 @@ class _Sdist(sdist):
                 file=sys.stderr,
             )
         super().make_distribution()
+
+    def make_archive(  # type: ignore[override]
+        self, base_name: str, format: str, root_dir: Any = None, base_dir: Any = None, **who: Any
+    ) -> str:
+        """A `.tar.gz` has only names, contents and whether a file is a program; all else is fixed.
+
+        So the same sources give the same bytes, whoever packs them, where and when.
+        """
+        if format != "gztar" or root_dir is not None or base_dir is None:
+            return super().make_archive(base_name, format, root_dir, base_dir, **who)
+        path = f"{base_name}.tar.gz"
+        seconds = int(os.environ["SOURCE_DATE_EPOCH"])
+        names = sorted(p.as_posix() for p in Path(base_dir).rglob("*") if p.is_file())
+        with contextlib.ExitStack() as opened:
+            file = opened.enter_context(open(path, "wb"))
+            packed = opened.enter_context(gzip.GzipFile("", "wb", 9, file, mtime=0))
+            archive = opened.enter_context(
+                tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT)
+            )
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.mtime = seconds
+                member.mode = 0o755 if os.access(name, os.X_OK) else 0o644
+                member.size = os.path.getsize(name)
+                with open(name, "rb") as source:
+                    archive.addfile(member, source)
+        return path
 
 
 class _Develop(Command):

@@ -14,8 +14,11 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from pathlib import Path
 
 from backendkit_tools.screen import fail, say
+from backendkit_tools.symbols import check_symbols
+from backendkit_tools.wheelfile import WheelError, read_wheel
 
 
 def check_entry_point(archive, name, device, package):
@@ -92,6 +95,10 @@ def smoke(folder, device):
 def main():
     wheel, device, package, minor, project, wish = sys.argv[1:]
     name = os.path.basename(wheel)
+    try:
+        read_wheel(Path(wheel))
+    except WheelError as error:
+        fail(str(error))
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         check_entry_point(archive, name, device, package)
         archive.extractall(folder)
@@ -108,8 +115,11 @@ def main():
         for member in libraries:
             check_library(member, folder)
         check_paths(archive, project)
+        for member in own:
+            if member.endswith(".so"):
+                check_symbols(member, Path(folder))
         count = "1 library" if len(libraries) == 1 else f"{len(libraries)} libraries"
-        say("Verified", f"entry point, {count}, no path outside the wheel")
+        say("Verified", f"entry point, {count}, RECORD, symbols, no path outside the wheel")
         if wish == "smoke":
             smoke(folder, device)
 

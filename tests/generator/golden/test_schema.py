@@ -38,7 +38,7 @@ def test_same_tables(schema: dict[str, Any], tmp_path: Path) -> None:
     assert names_in(backendgen(tmp_path, "check").stderr) == set(schema["properties"])
 
 
-@pytest.mark.parametrize("table", ["backend", "torch", "autoload", "operators", "amp"])
+@pytest.mark.parametrize("table", ["backend", "torch", "autoload", "operators", "amp", "wheel"])
 def test_same_keys(table: str, schema: dict[str, Any], tmp_path: Path) -> None:
     text = f"[{table}]\nzzzzzzzz = 1\n"
     if table != "backend":

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -265,3 +267,27 @@ def test_a_wheel_is_built_from_it(copy: Path, builder: Environment, tmp_path: Pa
     run(builder.python, *words, cwd=tmp_path, CMAKE_ARGS=arguments)
     assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".gz", ".whl"]
     assert not os.path.exists(copy / "build" / "stage")
+
+
+def test_the_same_sources_give_the_same_bytes(
+    copy: Path, builder: Environment, tmp_path: Path
+) -> None:
+    """In another folder, time zone and umask, with other dates and modes of files."""
+    other = tmp_path / "elsewhere" / "project"
+    shutil.copytree(copy, other, copy_function=shutil.copyfile)
+    for path in other.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        os.utime(path, (1, 1_500_000_000))
+    results = []
+    for project, umask, zone in ((copy, "022", "UTC"), (other, "077", "Asia/Tokyo")):
+        out = project.parent / "out"
+        out.mkdir()
+        words = [builder.python, "-m", "build", "--sdist", "--no-isolation", "-o", out, project]
+        line = " ".join(shlex.quote(str(word)) for word in words)
+        run("sh", "-c", f"umask {umask} && {line}", cwd=out, TZ=zone)
+        (archive,) = out.glob("*.tar.gz")
+        results.append(archive.read_bytes())
+        with tarfile.open(archive) as sdist:
+            who = {(m.uid, m.gid, m.uname, m.gname, m.mode, m.mtime) for m in sdist}
+        assert who == {(0, 0, "", "", 0o644, 315532800)}
+    assert results[0] == results[1]

@@ -67,6 +67,7 @@ def test_files(wheel: Path, contents: dict[str, bytes], minor: str) -> None:
     cmake += ["find_torch.py"]
     expected += [f"torch_foo/share/cmake/torch_foo/{name}" for name in cmake]
     metadata = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt")
+    metadata += ("sboms/backendkit.cdx.json",)
     expected += [f"torch_foo-0.1.0.dist-info/{name}" for name in metadata]
     assert sorted(contents) == sorted(expected)
     assert wheel.name.startswith("torch_foo-0.1.0-py3-none-")
