@@ -10,6 +10,7 @@
 #include "commands/check.h"
 #include "commands/ci.h"
 #include "commands/generate.h"
+#include "commands/merge.h"
 #include "commands/new.h"
 #include "commands/ops.h"
 #include "commands/schema.h"
@@ -78,10 +79,22 @@ const std::vector<Registered>& commands() {
         "build a wheel and verify it",
         {{"out", "DIR", "where the wheel goes; default: dist"},
          kPython,
-         {"no-smoke", "", "do not import the result"}}},
+         {"no-smoke", "", "do not import the result"},
+         {"torch", "RELEASES", "one wheel for several releases of PyTorch, such as 2.12,2.13"},
+         {"with-pip", "", "let pip get those that are not installed"},
+         {"local-version", "", "a wheel for each release, with +torch2.13 in its version"}}},
        [](const Arguments& a, Context& context) {
-         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke")},
+         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke"),
+                           a.value("torch"), a.has("with-pip"), a.has("local-version")},
                           context);
+       }},
+      {{"merge",
+        {"WHEEL..."},
+        "join wheels for several PyTorch releases",
+        {{"out", "DIR", "where the wheel goes; default: dist"},
+         {"python", "EXE", "the Python that joins them; default: the active one"}}},
+       [](const Arguments& a, Context& context) {
+         return run_merge({a.positional, a.value("out"), a.value("python")}, context);
        }},
       {{"ci",
         {"SERVICE", "[DESCRIPTION]"},
