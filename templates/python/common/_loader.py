@@ -83,7 +83,8 @@ def _choose_library() -> str:
     if minor not in releases:
         if not _handshake_is_off():
             raise BackendError(
-                f"{_TITLE} was built for PyTorch {_listed(releases)}, but this is PyTorch {version}\n"
+                f"{_TITLE} was built for PyTorch {_listed(releases)}, "
+                f"but this is PyTorch {version}\n"
                 f'help: `pip install "torch=={releases[-1]}.*"`, or '
                 f"`pip install --upgrade {_build.PACKAGE}` for a build for PyTorch {minor}"
             )

@@ -3,7 +3,7 @@
 
 The arguments are OUT TELL WHEEL...: where the result goes, and `tell` or `quiet`.
 
-Of the members only `<package>/lib/<release>/`, the version and the requirement of PyTorch in METADATA,
+Only `<package>/lib/<release>/`, METADATA's version and requirement of PyTorch,
 WHEEL and RECORD may differ. The order of the wheels changes nothing.
 """
 

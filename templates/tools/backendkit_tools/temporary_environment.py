@@ -4,7 +4,7 @@
     make FOLDER REQUIREMENT LOG
     remove FOLDER
 
-The environment has the PyTorch of its own, and sees what this Python has besides, such as BackendKit
+The environment has a PyTorch of its own, and sees what else this Python has, such as BackendKit
 and setuptools.
 """
 

@@ -151,8 +151,12 @@ def main() -> None:
     parser.add_argument("versions", nargs="*", default=RELEASES, metavar="VERSION")
     parser.add_argument("--folder", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--tools", type=Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--test", default="", metavar="PYTHON[,...]",
-                        help="test each release with these Pythons, such as python3.10,python3.13")  # fmt: skip
+    parser.add_argument(
+        "--test",
+        default="",
+        metavar="PYTHON[,...]",
+        help="test each release with these Pythons, such as python3.10,python3.13",
+    )
     arguments = parser.parse_args()
     folder = arguments.folder = arguments.folder.resolve()
     for name in ("torch", "logs", "dist", "environments"):
