@@ -12,6 +12,7 @@
 #include "commands/completion.h"
 #include "commands/generate.h"
 #include "commands/man.h"
+#include "commands/merge.h"
 #include "commands/new.h"
 #include "commands/ops.h"
 #include "commands/schema.h"
@@ -99,13 +100,32 @@ const std::vector<Registered>& commands() {
         "build a wheel and verify it",
         {{"out", "DIR", "where the wheel goes; default: dist"},
          kPython,
+         {"torch", "RELEASES", "one wheel for several releases of PyTorch, such as 2.12,2.13"},
+         {"with-pip", "", "let pip get those that are not installed"},
+         {"local-version", "", "a wheel for each release, with +torch2.13 in its version"},
          {"repair", "", "give it a manylinux tag, and bundle libraries as [wheel] says"},
          {"debug-symbols", "", "put the debug symbols into an archive beside the wheel"},
          {"no-smoke", "", "do not import the result"}}},
        [](const Arguments& a, Context& context) {
-         return run_wheel({a.at(0), a.value("out"), a.value("python"), !a.has("no-smoke"),
-                           a.has("debug-symbols"), a.has("repair")},
-                          context);
+         WheelOptions options;
+         options.description = a.at(0);
+         options.out = a.value("out");
+         options.python = a.value("python");
+         options.smoke = !a.has("no-smoke");
+         options.torch = a.value("torch");
+         options.with_pip = a.has("with-pip");
+         options.local_version = a.has("local-version");
+         options.repair = a.has("repair");
+         options.debug_symbols = a.has("debug-symbols");
+         return run_wheel(options, context);
+       }},
+      {{"merge",
+        {"WHEEL..."},
+        "join wheels for several PyTorch releases",
+        {{"out", "DIR", "where the wheel goes; default: dist"},
+         {"python", "EXE", "the Python that joins them; default: the active one"}}},
+       [](const Arguments& a, Context& context) {
+         return run_merge({a.positional, a.value("out"), a.value("python")}, context);
        }},
       {{"ci",
         {"SERVICE", "[DESCRIPTION]"},

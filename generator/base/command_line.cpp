@@ -79,6 +79,10 @@ std::string CommandSpec::usage() const {
   return text;
 }
 
+bool CommandSpec::takes_several() const {
+  return !positional.empty() && positional.back().ends_with("...");
+}
+
 std::string Arguments::value(const std::string& option, const std::string& otherwise) const {
   const auto found = values.find(option);
   return found == values.end() ? otherwise : found->second;
@@ -148,14 +152,15 @@ std::optional<Arguments> parse(const CommandSpec& spec, const std::vector<std::s
   for (const std::string& word : arguments.positional) {
     if (word.size() > 1 && word.front() == '-') return refuse_unknown(spec, console, word);
   }
-  if (arguments.positional.size() > spec.positional.size()) {
+  if (arguments.positional.size() > spec.positional.size() && !spec.takes_several()) {
     return refuse(
         spec, console,
         fmt::format("unexpected argument `{}`", arguments.positional[spec.positional.size()]));
   }
   if (arguments.positional.size() < spec.positional.size()) {
-    const std::string& missing = spec.positional[arguments.positional.size()];
+    std::string missing = spec.positional[arguments.positional.size()];
     if (missing.front() != '[') {
+      missing.resize(std::min(missing.size(), missing.find("...")));
       return refuse(spec, console, fmt::format("`{}` needs a {}", spec.name, missing));
     }
   }

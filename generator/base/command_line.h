@@ -22,14 +22,16 @@ struct OptionSpec {
 
 /// What a command takes.
 struct CommandSpec {
-  std::string name;                     // "generate"
-  std::vector<std::string> positional;  // "PATH", or "[DESCRIPTION]" for one that may be left out
-  std::string summary;                  // "write the C++ and Python glue"
+  std::string name;  // "generate"
+  /// "PATH", "[DESCRIPTION]" for one that may be left out, and last "WHEEL..." for one or more.
+  std::vector<std::string> positional;
+  std::string summary;  // "write the C++ and Python glue"
   std::vector<OptionSpec> options;
   std::vector<std::string> choices = {};  // the only values of the first argument; empty: any
 
   /// "backendgen new PATH [--name DEVICE]"
   std::string usage() const;
+  bool takes_several() const;
 };
 
 /// A command line that was understood.

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/wheel.h"
 
+#include <algorithm>
 #include <chrono>
-#include <map>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "base/text.h"
 #include "base/tool.h"
+#include "commands/build_wheel.h"
+#include "commands/wheel_releases.h"
 #include "description/load.h"
+#include "description/read.h"
 #include "glue/analyze.h"
 #include "glue/torch_option.h"
 
@@ -19,98 +23,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kShownLogLines = 15;
-
-/// A path for people: relative to where they are, when it lies below.
-std::string shown(const fs::path& path, const Context& context) {
-  const fs::path relative = path.lexically_relative(context.folder);
-  const bool below = !relative.empty() && *relative.begin() != "..";
-  return (below ? relative : path).generic_string();
-}
-
-/// What to do about a failed build: a kernel that the linker or the compiler names.
-std::vector<std::string> build_help(const std::string& log, const Description& description) {
-  std::vector<std::string> help;
-  for (const Kernel& kernel : description.kernels) {
-    const std::string reference = fmt::format("undefined reference to `{}(", kernel.function.value);
-    if (log.find(reference) == std::string::npos) continue;
-    help.push_back(fmt::format(
-        "`{}` is in [operators.kernels] (backend.toml:{}) and needs a definition of `{}` "
-        "as kernels.h declares it",
-        kernel.op.value, kernel.op.span.line, kernel.function.value));
-  }
-  return help;
-}
-
-int report_failed_build(const fs::path& log, const Description& description, Context& context) {
-  const std::string text = context.disk.read(log).value_or("");
-  std::vector<std::string> lines = lines_of(text);
-  std::erase(lines, "");
-  std::string tail = fmt::format("the last lines of {}:", shown(log, context));
-  const std::size_t first = lines.size() - std::min(lines.size(), kShownLogLines);
-  for (std::size_t i = first; i < lines.size(); ++i) tail += "\n  " + lines[i];
-  Diagnostic problem;
-  problem.message = "the build failed";
-  problem.help = build_help(text, description);
-  problem.notes = {tail};
-  context.console.report(problem);
-  return kNo;
-}
-
-/// Makes a folder and those above it; false, reported, when that fails.
-bool make_folders(const fs::path& folder, Context& context) {
-  if (context.disk.look(folder) == Entry::kFolder) return true;
-  if (folder.has_relative_path() && !make_folders(folder.parent_path(), context)) return false;
-  const auto made = context.disk.make_folder(folder);
-  if (made) return true;
-  context.refuse(fmt::format("cannot make the folder {}: {}", shown(folder, context), made.why()));
-  return false;
-}
-
-/// The only wheel in a folder; empty when there is none or more than one.
-fs::path wheel_in(const fs::path& folder, const Disk& disk) {
-  fs::path found;
-  for (const std::string& name : disk.list(folder)) {
-    if (!name.ends_with(".whl")) continue;
-    if (!found.empty()) return {};
-    found = folder / name;
-  }
-  return found;
-}
-
-/// Runs the tool verify_wheel and shows what it says.
-int verify(const std::string& python, const fs::path& wheel, const fs::path& project,
-           const Analysis& analysis, bool smoke, Context& context) {
-  const Description& description = analysis.description;
-  const Outcome outcome = context.process.run(tool_command(
-      python, "verify_wheel",
-      {wheel.string(), description.name.value, description.package.value,
-       analysis.torch->version.minor_text(), project.string(), smoke ? "smoke" : "no-smoke"},
-      wheel.parent_path()));
-  return show_tool(outcome, "the wheel could not be verified", context);
-}
-
-/// Runs the tool debug_symbols, which strips the wheel's libraries into `archive`.
-int split_symbols(const std::string& python, const fs::path& wheel, const fs::path& archive,
-                  const std::string& libraries, Context& context) {
-  const Outcome outcome = context.process.run(tool_command(
-      python, "debug_symbols", {wheel.string(), archive.string(), libraries}, wheel.parent_path()));
-  return show_tool(outcome, "the debug symbols could not be split off", context);
-}
-
-/// Runs the tool repair, which replaces the wheel by one with another name.
-int repair(const std::string& python, const fs::path& wheel, const Description& description,
-           Context& context) {
-  std::vector<std::string> words = {wheel.string()};
-  const auto add = [&words](const char* option, const Text& value) {
-    words.push_back(fmt::format("{}={}", option, value.value));
-  };
-  if (!description.platform.value.empty()) add("--platform", description.platform);
-  for (const Text& pattern : description.bundle) add("--bundle", pattern);
-  for (const Text& pattern : description.exclude) add("--exclude", pattern);
-  const Outcome outcome =
-      context.process.run(tool_command(python, "repair", words, wheel.parent_path()));
-  return show_tool(outcome, "the wheel could not be repaired", context);
+/// Runs a tool and shows what it says; whether it was content.
+bool run_tool(const std::string& python, const std::string& module,
+              const std::vector<std::string>& arguments, const fs::path& folder,
+              const std::string& unexpected, Context& context) {
+  const Outcome outcome = context.process.run(tool_command(python, module, arguments, folder));
+  return show_tool(outcome, unexpected, context) == kDone;
 }
 
 /// Puts the wheel where it is wanted, whole or not at all.
@@ -129,6 +47,156 @@ bool deliver(const fs::path& wheel, const fs::path& target, Context& context) {
   return false;
 }
 
+/// A project whose wheel is wanted.
+struct Project {
+  const WheelOptions& options;
+  const OpenedDescription& opened;
+  Description description;
+  std::string python;
+  fs::path out;
+
+  fs::path build() const { return opened.folder / "build"; }
+};
+
+/// What is wrong with the description for a PyTorch; false, reported, when it cannot be built.
+bool judge(const Project& project, const std::string& python, std::optional<Analysis>& analysis,
+           Context& context) {
+  AnalyzeOptions how;
+  how.python = python;
+  analysis = analyze(project.opened, how, context);
+  context.console.report(analysis->problems, project.opened.source);
+  return !analysis->problems.has_errors();
+}
+
+/// The releases to build for, whose PyTorch is there already or comes with pip.
+std::optional<std::vector<WheelRelease>> releases_of(Project& project, Context& context) {
+  const WheelOptions& options = project.options;
+  std::vector<WheelRelease> releases = {{{}, project.python, {}}};
+  if (!options.torch.empty()) {
+    Diagnostics problems;
+    project.description = read_partial_description(project.opened.source, problems);
+    context.console.report(problems, project.opened.source);
+    if (problems.has_errors()) return std::nullopt;
+    auto found =
+        find_releases({options.torch, project.python, options.with_pip, options.local_version},
+                      project.description, context);
+    if (!found) return std::nullopt;
+    releases = std::move(*found);
+  }
+  for (WheelRelease& release : releases) {
+    std::optional<Analysis> analysis;
+    if (release.python.empty()) continue;  // its operators are known once pip has installed it
+    if (!judge(project, release.python, analysis, context)) return std::nullopt;
+    project.description = analysis->description;
+    release.version = analysis->torch->version;
+  }
+  context.console.status("Checked", project.opened.source.path());
+  return releases;
+}
+
+/// Refuses to replace a wheel for other releases that has the name of the one to be made.
+bool name_is_free(const Project& project, const std::vector<WheelRelease>& releases,
+                  Context& context) {
+  if (project.options.local_version || context.disk.look(project.out) != Entry::kFolder) {
+    return true;
+  }
+  std::vector<std::string> minors;
+  for (const WheelRelease& release : releases) minors.push_back(release.version.minor_text());
+  return run_tool(project.python, "occupied",
+                  {shown(project.out, context), project.description.package.value,
+                   project.description.version.value, fmt::format("{}", fmt::join(minors, ","))},
+                  context.folder, "the wheels that are there could not be read", context);
+}
+
+/// The tool repair's words for a description.
+std::vector<std::string> repair_words(const fs::path& wheel, const Description& description) {
+  std::vector<std::string> words = {wheel.string()};
+  const auto add = [&words](const char* option, const Text& value) {
+    words.push_back(fmt::format("{}={}", option, value.value));
+  };
+  if (!description.platform.value.empty()) add("--platform", description.platform);
+  for (const Text& pattern : description.bundle) add("--bundle", pattern);
+  for (const Text& pattern : description.exclude) add("--exclude", pattern);
+  return words;
+}
+
+/// What is done to a wheel that was built, as the options say: each tool may give it a new name.
+bool finish(const Project& project, const WheelBuild& build, const std::string& minor,
+            BuiltWheel& wheel, Context& context) {
+  const Description& description = project.description;
+  const auto change = [&](const char* tool, const std::vector<std::string>& words,
+                          const char* unexpected) {
+    if (!run_tool(wheel.python, tool, words, build.folder, unexpected, context)) return false;
+    wheel.file = wheel_in(build.folder, context.disk);
+    return true;
+  };
+  if (project.options.debug_symbols) {
+    wheel.symbols = project.build() / ("symbols-" + minor + ".zip");
+    const std::string libraries = fmt::format("{}/lib/{}", description.package.value, minor);
+    if (!change("debug_symbols", {wheel.file.string(), wheel.symbols.string(), libraries},
+                "the debug symbols could not be split off")) {
+      return false;
+    }
+  }
+  if (project.options.repair &&
+      !change("repair", repair_words(wheel.file, description), "the wheel could not be repaired")) {
+    return false;
+  }
+  return !project.options.local_version || change("relabel", {wheel.file.string(), minor},
+                                                  "the wheel could not be given another version");
+}
+
+/// Builds, names and verifies the wheel for one release.
+std::optional<BuiltWheel> make_wheel(Project& project, const WheelRelease& release,
+                                     const std::string& position, Context& context) {
+  const std::string name = release.version.minor_text();
+  const fs::path log =
+      project.build() / (position.empty() ? "wheel.log" : "wheel-" + name + ".log");
+  std::optional<TemporaryEnvironment> environment;
+  WheelBuild build = {project.opened.folder,
+                      project.build() / "wheel" / name,
+                      log,
+                      release.python,
+                      release.version,
+                      position};
+  if (build.python.empty()) {
+    environment.emplace(project.python, project.build() / "wheel-environment", context);
+    if (!environment->make(release, log)) return std::nullopt;
+    build.python = environment->python();
+    std::optional<Analysis> analysis;
+    if (!judge(project, build.python, analysis, context)) return std::nullopt;
+    project.description = analysis->description;
+    build.torch = analysis->torch->version;
+  }
+  build.debug_symbols = project.options.debug_symbols;
+  auto wheel = build_wheel(build, project.description, context);
+  if (!wheel || !finish(project, build, name, *wheel, context)) return std::nullopt;
+  const Description& description = project.description;
+  const bool good =
+      run_tool(wheel->python, "verify_wheel",
+               {wheel->file.string(), description.name.value, description.package.value, name,
+                project.opened.folder.string(), project.options.smoke ? "smoke" : "no-smoke"},
+               build.folder, "the wheel could not be verified", context);
+  return good ? wheel : std::nullopt;
+}
+
+/// Joins the wheels for several releases; the path of the result.
+std::optional<fs::path> join(const Project& project, const std::vector<BuiltWheel>& wheels,
+                             Context& context) {
+  const fs::path folder = project.build() / "wheel" / "merged";
+  if (!make_folders(folder, context)) return std::nullopt;
+  for (const std::string& name : context.disk.list(folder)) {
+    std::ignore = context.disk.remove(folder / name);
+  }
+  std::vector<std::string> arguments = {folder.string(), "quiet"};
+  for (const BuiltWheel& wheel : wheels) arguments.push_back(wheel.file.string());
+  if (!run_tool(project.python, "merge", arguments, folder, "the wheels could not be merged",
+                context)) {
+    return std::nullopt;
+  }
+  return folder / context.disk.list(folder).front();
+}
+
 std::string size_of(std::size_t bytes) {
   constexpr double kKib = 1024;
   return bytes < kKib * kKib ? fmt::format("{:.0f} KiB", static_cast<double>(bytes) / kKib)
@@ -141,70 +209,56 @@ int run_wheel(const WheelOptions& options, Context& context) {
   const auto started = std::chrono::steady_clock::now();
   const auto opened = open_description(options.description, context);
   if (!opened) return kNo;
-  const std::string python = options.python.empty() ? default_python(context) : options.python;
-  AnalyzeOptions how;
-  how.python = python;
-  const Analysis analysis = analyze(*opened, how, context);
-  context.console.report(analysis.problems, opened->source);
-  if (analysis.problems.has_errors()) return kNo;
-  context.console.status("Checked", opened->source.path());
-  const Description& description = analysis.description;
+  if (options.with_pip && options.torch.empty()) {
+    context.refuse("`--with-pip` goes with `--torch`",
+                   "name the releases: `backendgen wheel --torch 2.12,2.13 --with-pip`");
+    return kUsage;
+  }
+  Project project = {options, *opened, {}, options.python, options.out};
+  if (project.python.empty()) project.python = default_python(context);
+  project.out = options.out.empty() ? opened->folder / "dist" : context.folder / options.out;
+  const auto releases = releases_of(project, context);
+  if (!releases) return kNo;
+  if (context.disk.look(opened->folder / "setup.py") != Entry::kFile) {
+    return context.refuse(fmt::format("{} has no setup.py", shown(opened->folder, context)),
+                          fmt::format("to use only CMake, build the target `{}_wheel`",
+                                      project.description.name.value));
+  }
+  if (!name_is_free(project, *releases, context)) return kNo;
 
-  const fs::path project = opened->folder;
-  if (context.disk.look(project / "setup.py") != Entry::kFile) {
-    return context.refuse(
-        fmt::format("{} has no setup.py", shown(project, context)),
-        fmt::format("to use only CMake, build the target `{}_wheel`", description.name.value));
+  std::vector<BuiltWheel> wheels;
+  for (const WheelRelease& release : *releases) {
+    const std::string position =
+        releases->size() == 1 ? "" : fmt::format("{} of {}", wheels.size() + 1, releases->size());
+    auto wheel = make_wheel(project, release, position, context);
+    if (!wheel) return kNo;
+    wheels.push_back(std::move(*wheel));
   }
-  const fs::path built = project / "build" / "wheel";
-  const fs::path out = options.out.empty() ? project / "dist" : context.folder / options.out;
-  if (!make_folders(built, context) || !make_folders(out, context)) return kNo;
-  for (const std::string& name : context.disk.list(built)) {
-    std::ignore = context.disk.remove(built / name);
+  std::vector<fs::path> files;
+  for (const BuiltWheel& wheel : wheels) files.push_back(wheel.file);
+  if (wheels.size() > 1 && !options.local_version) {
+    const auto joined = join(project, wheels, context);
+    if (!joined) return kNo;
+    files = {*joined};
   }
-
-  context.console.status("Building",
-                         fmt::format("{} {} for PyTorch {}", description.package.value,
-                                     description.version.value, analysis.torch->version.text()));
-  const fs::path log = project / "build" / "wheel.log";
-  std::map<std::string, std::string> environment;
-  if (options.debug_symbols) environment["BACKENDKIT_DEBUG_SYMBOLS"] = "1";
-  const Outcome outcome =
-      context.process.run({{python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
-                            "--disable-pip-version-check", "--wheel-dir", built.string(), "."},
-                           project,
-                           environment,
-                           log});
-  if (!outcome.why.empty()) {
-    return context.refuse(fmt::format("cannot run `{}`: {}", python, outcome.why),
-                          "name a Python: `--python EXE`");
+  if (!make_folders(project.out, context)) return kNo;
+  for (std::size_t index = 0; index < wheels.size(); ++index) {
+    const BuiltWheel& wheel = wheels[index];
+    if (wheel.symbols.empty()) continue;
+    // Beside the wheel, by its name; where several were joined, one archive for each release.
+    std::string name = files[files.size() == wheels.size() ? index : 0].stem().string();
+    if (files.size() != wheels.size()) name += "-torch" + wheel.torch.minor_text();
+    if (!deliver(wheel.symbols, project.out / (name + ".debug.zip"), context)) return kNo;
   }
-  if (outcome.status != 0) return report_failed_build(log, description, context);
-  fs::path wheel = wheel_in(built, context.disk);
-  if (wheel.empty()) return context.refuse("the build left no wheel");
-  const fs::path symbols = built / "symbols.zip";
-  if (options.debug_symbols) {
-    const std::string libraries =
-        fmt::format("{}/lib/{}", description.package.value, analysis.torch->version.minor_text());
-    if (split_symbols(python, wheel, symbols, libraries, context) != kDone) return kNo;
+  for (const fs::path& file : files) {
+    const fs::path target = project.out / file.filename();
+    if (!deliver(file, target, context)) return kNo;
+    const auto bytes = context.disk.read(target);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
+    context.console.status("Finished",
+                           fmt::format("{} ({}) in {:.0f} s", shown(target, context),
+                                       size_of(bytes ? bytes->size() : 0), elapsed.count()));
   }
-  if (options.repair) {
-    if (repair(python, wheel, description, context) != kDone) return kNo;
-    wheel = wheel_in(built, context.disk);
-  }
-
-  if (verify(python, wheel, project, analysis, options.smoke, context) != kDone) return kNo;
-  const fs::path target = out / wheel.filename();
-  if (options.debug_symbols) {
-    const fs::path archive = out / (wheel.stem().string() + ".debug.zip");
-    if (!deliver(symbols, archive, context)) return kNo;
-  }
-  if (!deliver(wheel, target, context)) return kNo;
-  const auto bytes = context.disk.read(target);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
-  context.console.status("Finished",
-                         fmt::format("{} ({}) in {:.0f} s", shown(target, context),
-                                     size_of(bytes ? bytes->size() : 0), elapsed.count()));
   return kDone;
 }
 

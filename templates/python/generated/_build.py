@@ -15,8 +15,6 @@ SUMMARY = {{summary_quoted}}
 PACKAGE = "{{package}}"
 MODULE = "{{module}}"
 VERSION = "{{version}}"
-#: The PyTorch release that this package was generated for.
-TORCH_MINOR = "{{torch_minor}}"
 #: What `import torch` does when this backend cannot be loaded: "warn" or "error".
 ON_FAILURE = "{{on_failure}}"
 #: The vendor's modules to import once the library is loaded.

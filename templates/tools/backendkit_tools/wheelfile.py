@@ -21,6 +21,10 @@ __all__ = ["Member", "Wheel", "WheelError", "read_wheel", "wheel_bytes", "write_
 
 #: The date of the files unless SOURCE_DATE_EPOCH is set: the first that a zip file can store.
 EPOCH = 315532800
+#: Leaves every header and the body as they are: UTF-8, no line broken, no ">From".
+_POLICY = email.policy.EmailPolicy(
+    utf8=True, refold_source="none", max_line_length=0, mangle_from_=False
+)
 _SIGNATURES = ("RECORD", "RECORD.jws", "RECORD.p7s")  # not in RECORD, or without a hash there
 
 
@@ -64,11 +68,10 @@ class Wheel:
 
     def headers(self, name: str) -> email.message.Message:
         """METADATA or WHEEL, parsed; `set_headers` puts a changed one back."""
-        policy = email.policy.compat32.clone(max_line_length=None)
-        return email.parser.Parser(policy=policy).parsestr(self.text(name))
+        return email.parser.Parser(policy=_POLICY).parsestr(self.text(name))
 
     def set_headers(self, name: str, headers: email.message.Message) -> None:
-        text = headers.as_string(policy=email.policy.compat32.clone(max_line_length=0))
+        text = headers.as_string(policy=_POLICY)
         self.members[f"{self.dist_info}/{name}"] = Member(text.encode("utf-8"))
 
 

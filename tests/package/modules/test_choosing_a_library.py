@@ -67,14 +67,29 @@ def test_no_folder_of_the_release(package: Package, monkeypatch: pytest.MonkeyPa
     assert "2.14" in help_
 
 
+@pytest.mark.parametrize(
+    ("releases", "text"),
+    [
+        (["2.5", "2.6", "2.7", "2.8", "2.9", "2.10"], "PyTorch 2.5 to 2.10, but"),
+        (["2.5", "2.7", "2.8"], "PyTorch 2.5, 2.7 and 2.8, but"),
+        (["2.7"], "PyTorch 2.7, but"),
+    ],
+)
+def test_names_of_the_releases(
+    package: Package, monkeypatch: pytest.MonkeyPatch, releases: list[str], text: str
+) -> None:
+    loader = start(package)
+    add(package, *releases)
+    monkeypatch.setattr(torch, "__version__", "2.14.0")
+    assert text in failure(loader, "_choose_library")
+
+
 def test_no_folder_at_all(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`_build.py` says for which release the package was built."""
-    package.set_constants(TORCH_MINOR="2.7")
     loader = start(package)
     monkeypatch.setattr(torch, "__version__", "2.6.0")
     text = failure(loader, "_choose_library")
-    assert "2.7, but this is PyTorch 2.6.0" in text
-    assert '"torch==2.7.*"' in text
+    assert f"has no library in {package.folder / 'lib'}" in text
+    assert "--force-reinstall" in text
 
 
 def test_other_things_beside_the_folders(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ SUMMARY = "The device foo for PyTorch"
 PACKAGE = "torch_foo"
 MODULE = "torch_foo"
 VERSION = "0.1.0"
-TORCH_MINOR = "2.13"
 ON_FAILURE = "warn"
 IMPORTS: list[str] = []
 HAS_OPS = False

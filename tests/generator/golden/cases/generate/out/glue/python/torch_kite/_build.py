@@ -15,8 +15,6 @@ SUMMARY = "PyTorch backend for kite devices"
 PACKAGE = "torch_kite"
 MODULE = "torch_kite"
 VERSION = "0.1.0"
-#: The PyTorch release that this package was generated for.
-TORCH_MINOR = "2.13"
 #: What `import torch` does when this backend cannot be loaded: "warn" or "error".
 ON_FAILURE = "warn"
 #: The vendor's modules to import once the library is loaded.

@@ -15,8 +15,6 @@ SUMMARY = "Kites \"at\" $5; 100% \\\\o/ {{x}} ${X} $<Y> ]] */ # ü 風"
 PACKAGE = "kite_frameworks"
 MODULE = "kite_frameworks.torch"
 VERSION = "1!2.0rc1.post3.dev4"
-#: The PyTorch release that this package was generated for.
-TORCH_MINOR = "2.13"
 #: What `import torch` does when this backend cannot be loaded: "warn" or "error".
 ON_FAILURE = "error"
 #: The vendor's modules to import once the library is loaded.
