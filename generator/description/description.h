@@ -92,6 +92,11 @@ struct Description {
   /// The lists that are given; a policy without one has PyTorch's list for CUDA.
   std::map<CastPolicy, std::vector<Text>> amp_lists;
 
+  // [doctor]
+  std::vector<Text> driver_libraries;  // what the driver must have: libfoo.so.1
+  std::vector<Text> device_nodes;      // patterns of files below /dev
+  Text driver_install;                 // what to do when they are missing; may be empty
+
   // [entry-points.*]
   std::vector<EntryPointGroup> entry_points;  // in file order
 

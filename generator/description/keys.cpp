@@ -18,6 +18,7 @@ constexpr Table kTables[] = {
     {"autoload", "How `import torch` loads the backend."},
     {"operators", "Which operators have kernels, and what happens to the rest."},
     {"amp", "Automatic mixed precision."},
+    {"doctor", "What `backendgen doctor` checks of your driver, on the machine of a user."},
     {"entry-points",
      "Further entry points of the package, a table for each group. Groups with dots may be written "
      "as tables in tables."},
@@ -37,6 +38,9 @@ constexpr Rule kAmpDtype = {"a dtype of autocast", judge_amp_dtype, "amp_dtype"}
 constexpr Rule kCppFunction = {"a C++ function", judge_cpp_name, "cpp_function"};
 constexpr Rule kPythonFunction = {"a Python function", judge_python_function, "python_function"};
 constexpr Rule kOperatorSchema = {"a schema", judge_schema_text, "schema"};
+constexpr Rule kLibrary = {"a library of the driver", judge_library_name, "library"};
+constexpr Rule kNode = {"a device node", judge_device_node, "device_node"};
+constexpr Rule kAdvice = {"the advice", judge_summary, "line"};
 constexpr Rule kKernels = {nullptr, nullptr, "kernels"};
 constexpr Rule kCustom = {nullptr, nullptr, "custom"};
 constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
@@ -190,6 +194,17 @@ constexpr Key kKeys[] = {
      "PyTorch's list for CUDA",
      "operators that run in the widest dtype of their tensors",
      "addcmul"},
+
+    {"doctor", "libraries", &Description::driver_libraries, &kLibrary, "", "",
+     "the shared libraries of your driver, by the names that the system's loader looks for",
+     "libfoo.so.1"},
+    {"doctor", "devices", &Description::device_nodes, &kNode, "", "",
+     "the device nodes that your driver opens, for reading and writing: paths below `/dev/`, in "
+     "which `*` and `?` stand for other characters",
+     "/dev/foo*"},
+    {"doctor", "install", &Description::driver_install, &kAdvice, "", "none",
+     "what a user does if a library or node is missing: one line, at most 200 characters",
+     "`apt-get install foo-driver`"},
 };
 
 /// What a pointer to a member points to; void for std::monostate.

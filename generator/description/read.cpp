@@ -34,6 +34,7 @@ class DescriptionReader {
     read_autoload();
     read_operators(table("operators"), reader_, problems_, result_);
     read_amp(table("amp"), reader_, problems_, result_);
+    read_table("doctor");
     if (const Value* groups = table("entry-points")) read_groups(*groups, "");
     refuse_generated_imports();
     check_cpp_names(result_, problems_);
