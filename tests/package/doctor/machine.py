@@ -83,7 +83,9 @@ class Machine:
         real = Path(sys.executable).resolve()
         self.python = self.venv / "bin" / "python"
         self.python.symlink_to(real)
-        (self.venv / "pyvenv.cfg").write_text(f"home = {real.parent}\nversion = 3\n")
+        (self.venv / "pyvenv.cfg").write_text(
+            f"home = {real.parent}\ninclude-system-site-packages = false\n"
+        )
         self.program("cmake", "echo cmake version 3.25.1")
         self.program("ninja", "echo 1.11.1")
         (self.bin / "c++").symlink_to(shutil.which("g++") or "g++")
