@@ -49,15 +49,16 @@ CheckRow own_row() {
   return {Verdict::kGood,
           "backendgen",
           "backendgen",
-          fmt::format("{}, tested with PyTorch {} to {}", BACKENDGEN_VERSION,
-                      oldest().minor_text(), newest_tested().minor_text()),
+          fmt::format("{}, tested with PyTorch {} to {}", BACKENDGEN_VERSION, oldest().minor_text(),
+                      newest_tested().minor_text()),
           {},
           {}};
 }
 
 /// The row for a Python that cannot run the tool at all, or not to its end.
 CheckRow python_row(const std::string& python, const Outcome& outcome) {
-  CheckRow row{Verdict::kBad, "python", "python", "", {}, "name a Python that works: `--python EXE`"};
+  CheckRow row{
+      Verdict::kBad, "python", "python", "", {}, "name a Python that works: `--python EXE`"};
   if (outcome.status == -1) {
     row.text = fmt::format("cannot run `{}`: {}", python, outcome.why);
     row.help = "`apt-get install python3-venv`, or name a Python: `--python EXE`";
@@ -66,7 +67,8 @@ CheckRow python_row(const std::string& python, const Outcome& outcome) {
   if (outcome.timed_out) {
     row.text = fmt::format("the checks in `{}` did not end within their time", python);
   } else {
-    row.text = fmt::format("the checks in `{}` ended early, with status {}", python, outcome.status);
+    row.text =
+        fmt::format("the checks in `{}` ended early, with status {}", python, outcome.status);
   }
   std::vector<std::string> lines = lines_of(outcome.err);
   std::erase(lines, "");
@@ -106,12 +108,11 @@ int run_doctor(const DoctorOptions& options, Context& context) {
   std::vector<CheckRow> rows = {own_row()};
   for (CheckRow& row : check_programs(python, project, context)) rows.push_back(std::move(row));
 
-  Command command =
-      tool_command(python, "doctor",
-                   {BACKENDGEN_VERSION, oldest().minor_text(), newest_tested().minor_text(),
-                    options.package, options.device, fmt::format("{}", *timeout),
-                    project ? "project" : "anywhere"},
-                   context.folder);
+  Command command = tool_command(
+      python, "doctor",
+      {BACKENDGEN_VERSION, oldest().minor_text(), newest_tested().minor_text(), options.package,
+       options.device, fmt::format("{}", *timeout), project ? "project" : "anywhere"},
+      context.folder);
   // Without the user's site-packages and start-up code, which may be what is broken: the tool asks
   // a Python that has them.
   command.words.insert(command.words.begin() + 1, {"-I", "-S", "-X", "utf8"});

@@ -8,11 +8,11 @@
 namespace backendgen {
 
 struct DoctorOptions {
-  std::string package;   // look only at this installed backend; empty: at all
-  std::string python;    // the interpreter to look at; empty: the default one
-  std::string device;    // the device to use
-  std::string timeout;   // in seconds, as typed; empty: 10
-  std::string format;    // "text", "json"; empty: text
+  std::string package;  // look only at this installed backend; empty: at all
+  std::string python;   // the interpreter to look at; empty: the default one
+  std::string device;   // the device to use
+  std::string timeout;  // in seconds, as typed; empty: 10
+  std::string format;   // "text", "json"; empty: text
   bool use_device = false;
 };
 

@@ -88,8 +88,12 @@ CheckRow check_compiler(Verdict missing, const Context& context) {
     }
     const std::string version = compiler_version(outcome.out);
     if (outcome.status == 0 && macro(outcome.out, "__cpp_lib_concepts")) {
-      return {Verdict::kGood, row.check, row.subject,
-              fmt::format("{} {}, C++20", candidate, version), {}, {}};
+      return {Verdict::kGood,
+              row.check,
+              row.subject,
+              fmt::format("{} {}, C++20", candidate, version),
+              {},
+              {}};
     }
     row.text = outcome.status == 0
                    ? fmt::format("`{}` {} has no C++20 standard library", candidate, version)
@@ -156,8 +160,8 @@ CheckRow check_ninja(const std::string& python, Verdict missing, Context& contex
   if (outcome.status == 0 && !version.empty()) {
     return {Verdict::kGood, "ninja", "ninja", version.front(), {}, {}};
   }
-  CheckRow row{missing, "ninja", "ninja", "", last_line(outcome.err),
-               "`python -m pip install ninja`"};
+  CheckRow row{
+      missing, "ninja", "ninja", "", last_line(outcome.err), "`python -m pip install ninja`"};
   row.text = outcome.status == -1 ? "found no `ninja`"
                                   : fmt::format("`ninja --version` {}", trouble(outcome));
   if (row.why.empty()) {

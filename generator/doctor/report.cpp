@@ -87,8 +87,8 @@ void show_rows(const std::vector<CheckRow>& rows, Console& console) {
     end.message = fmt::format("{} of {} check{} failed", bad, rows.size(), plural);
   } else if (doubtful != 0) {
     end.severity = Severity::kWarning;
-    end.message = fmt::format("{} of {} check{} found something to look at", doubtful, rows.size(),
-                              plural);
+    end.message =
+        fmt::format("{} of {} check{} found something to look at", doubtful, rows.size(), plural);
   } else {
     return;
   }
