@@ -10,6 +10,7 @@
 #include "commands/check.h"
 #include "commands/ci.h"
 #include "commands/completion.h"
+#include "commands/doctor.h"
 #include "commands/generate.h"
 #include "commands/man.h"
 #include "commands/merge.h"
@@ -126,6 +127,18 @@ const std::vector<Registered>& commands() {
          {"python", "EXE", "the Python that joins them; default: the active one"}}},
        [](const Arguments& a, Context& context) {
          return run_merge({a.positional, a.value("out"), a.value("python")}, context);
+       }},
+      {{"doctor",
+        {"[PACKAGE]"},
+        "find out what is wrong with this machine and its backends",
+        {{"python", "EXE", "the Python to look at; default: the active one"},
+         {"device", "DEVICE", "also use this device, such as foo, in a process of its own"},
+         {"timeout", "SECONDS", "the longest that the device may take; default: 10"},
+         {"format", "FORMAT", "text (default), or json: every row on stdout"}}},
+       [](const Arguments& a, Context& context) {
+         return run_doctor({a.at(0), a.value("python"), a.value("device"), a.value("timeout"),
+                            a.value("format"), a.has("device")},
+                           context);
        }},
       {{"ci",
         {"SERVICE", "[DESCRIPTION]"},

@@ -31,6 +31,15 @@ void Console::status(std::string_view verb, std::string_view text) {
   err_ << drawn << ' ' << printable(text) << '\n' << std::flush;
 }
 
+void Console::verdict(Verdict verdict, std::string_view word, std::string_view text) {
+  std::string drawn = fmt::format("{:<4}", word);
+  if (colour_ == Colour::kAlways) {
+    const int colour = verdict == Verdict::kGood ? 32 : verdict == Verdict::kDoubtful ? 33 : 31;
+    drawn = fmt::format("\x1b[1;{}m{}\x1b[0m", colour, drawn);
+  }
+  err_ << drawn << "  " << printable(text) << '\n' << std::flush;
+}
+
 void Console::line(std::string_view text) {
   err_ << printable_lines(text) << '\n' << std::flush;
 }

@@ -14,6 +14,9 @@ namespace backendgen {
 /// How many problems of one file are drawn.
 inline constexpr std::size_t kShownProblems = 100;
 
+/// How a check ended.
+enum class Verdict { kGood, kDoubtful, kBad };
+
 /// The only place that prints: data to stdout, everything for people to stderr. ASCII only.
 class Console {
  public:
@@ -33,6 +36,9 @@ class Console {
   /// "     Created kite/, a backend for …": a verb right-aligned in 12 columns, to stderr. Nothing
   /// once data was lost: the command has not done what this says.
   void status(std::string_view verb, std::string_view text);
+
+  /// "fail  python      ...": a verdict in colour and a text on one line, to stderr.
+  void verdict(Verdict verdict, std::string_view word, std::string_view text);
 
   /// A line for people to stderr, or several; control characters become escapes.
   void line(std::string_view text);

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <limits>
+#include <optional>
 
 #include <fcntl.h>
 #include <poll.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace backendgen {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 /// A pipe whose ends close themselves.
 struct Pipe {
@@ -37,6 +45,12 @@ struct Pipe {
 
 /// Runs in the child between fork and exec: only calls that are safe there.
 [[noreturn]] void become(const Command& command, char** words, int out, int err, int failed) {
+  if (command.limit.count() > 0) {
+    setpgid(0, 0);
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // Ctrl-C does not reach a group that is not the terminal's
+#endif
+  }
   if (command.log.empty()) {
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
@@ -57,16 +71,25 @@ struct Pipe {
   _exit(127);
 }
 
-/// Reads both pipes at once: the child blocks while a pipe that nobody reads is full.
-void drain(Pipe& out, Pipe& err, Outcome& outcome) {
+/// The time from now to `end` for `poll`: -1 without an end, 0 once it has passed.
+int milliseconds_to(const std::optional<Clock::time_point>& end) {
+  if (!end) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count();
+  return static_cast<int>(std::clamp<long long>(left, 0, std::numeric_limits<int>::max()));
+}
+
+/// Reads both pipes at once: the child blocks while a pipe that nobody reads is full. Returns false
+/// when that lasts longer than to `end`.
+bool drain(Pipe& out, Pipe& err, const std::optional<Clock::time_point>& end, Outcome& outcome) {
   pollfd waits[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
   std::string* texts[2] = {&outcome.out, &outcome.err};
   char buffer[65536];
   while (waits[0].fd >= 0 || waits[1].fd >= 0) {
-    if (poll(waits, 2, -1) < 0) {
-      if (errno == EINTR) continue;
-      return;
-    }
+    const int left = milliseconds_to(end);
+    const int ready = poll(waits, 2, left);
+    if (ready < 0 && errno != EINTR) return true;
+    if (ready <= 0 && left == 0) return false;
+    if (ready <= 0) continue;
     for (int i = 0; i < 2; ++i) {
       if (waits[i].fd < 0 || waits[i].revents == 0) continue;
       const ssize_t got = read(waits[i].fd, buffer, sizeof buffer);
@@ -75,6 +98,20 @@ void drain(Pipe& out, Pipe& err, Outcome& outcome) {
       } else if (got == 0 || errno != EINTR) {
         waits[i].fd = -1;
       }
+    }
+  }
+  return true;
+}
+
+/// Waits until the child has ended, or until `end`: false.
+bool wait_for(pid_t child, const std::optional<Clock::time_point>& end, int& status) {
+  for (;;) {
+    const pid_t ended = waitpid(child, &status, end ? WNOHANG : 0);
+    if (ended == child || (ended < 0 && errno != EINTR)) return true;
+    if (ended == 0) {
+      // A child has closed its streams, so that it is about to end.
+      if (milliseconds_to(end) == 0) return false;
+      poll(nullptr, 0, 1);
     }
   }
 }
@@ -87,6 +124,8 @@ Outcome RealProcess::run(const Command& command) {
   for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
 
+  std::optional<Clock::time_point> end;
+  if (command.limit.count() > 0) end = Clock::now() + command.limit;
   Pipe out, err, failed;
   const pid_t child = fork();
   if (child < 0) {
@@ -94,16 +133,19 @@ Outcome RealProcess::run(const Command& command) {
     return outcome;
   }
   if (child == 0) become(command, words.data(), out.ends[1], err.ends[1], failed.ends[1]);
+  if (end) setpgid(child, child);  // the child does it too: whoever is first
 
   out.shut(1);
   err.shut(1);
   failed.shut(1);
-  drain(out, err, outcome);
+  int status = 0;
+  if (!drain(out, err, end, outcome) || !wait_for(child, end, status)) {
+    outcome.timed_out = true;
+    kill(-child, SIGKILL);
+    wait_for(child, std::nullopt, status);
+  }
   int reason = 0;  // nothing arrives if exec succeeds, because it closes the pipe
   const bool not_started = read(failed.ends[0], &reason, sizeof reason) == sizeof reason;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
   if (not_started) {
     outcome.why = std::strerror(reason);
   } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -15,6 +16,7 @@ struct Outcome {
   std::string out;
   std::string err;
   std::string why;
+  bool timed_out = false;  // it ran past its limit and was ended: status 137
 };
 
 struct Command {
@@ -22,6 +24,9 @@ struct Command {
   std::filesystem::path folder;                    // where it runs; empty: here
   std::map<std::string, std::string> environment;  // added to ours
   std::filesystem::path log;                       // when set, both streams go to this file
+  /// When it is not zero, the longest that the program may run. It then has a process group of its
+  /// own, which is killed as a whole at the end of that time, or when backendgen ends before.
+  std::chrono::milliseconds limit{0};
 };
 
 /// Runs other programs, never through a shell. A fake takes its place in tests.

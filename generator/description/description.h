@@ -96,6 +96,10 @@ struct Description {
   Text platform;              // the newest manylinux tag that is accepted; empty: any
   std::vector<Text> bundle;   // globs of libraries that the wheel contains
   std::vector<Text> exclude;  // and of those that it finds on the user's machine
+  // [doctor]
+  std::vector<Text> driver_libraries;  // what the driver must have: libfoo.so.1
+  std::vector<Text> device_nodes;      // patterns of files below /dev
+  Text driver_install;                 // what to do when they are missing; may be empty
 
   // [entry-points.*]
   std::vector<EntryPointGroup> entry_points;  // in file order

@@ -19,6 +19,7 @@ constexpr Table kTables[] = {
     {"operators", "Which operators have kernels, and what happens to the rest."},
     {"amp", "Automatic mixed precision."},
     {"wheel", "What `backendgen wheel` makes of the library and of the libraries that it needs."},
+    {"doctor", "What `backendgen doctor` checks of your driver, on the machine of a user."},
     {"entry-points",
      "Further entry points of the package, a table for each group. Groups with dots may be written "
      "as tables in tables."},
@@ -38,10 +39,13 @@ constexpr Rule kAmpDtype = {"a dtype of autocast", judge_amp_dtype, "amp_dtype"}
 constexpr Rule kCppFunction = {"a C++ function", judge_cpp_name, "cpp_function"};
 constexpr Rule kPythonFunction = {"a Python function", judge_python_function, "python_function"};
 constexpr Rule kOperatorSchema = {"a schema", judge_schema_text, "schema"};
+constexpr Rule kLibrary = {"a library of the driver", judge_library_name, "library"};
+constexpr Rule kNode = {"a device node", judge_device_node, "device_node"};
+constexpr Rule kAdvice = {"the advice", judge_summary, "line"};
 constexpr Rule kKernels = {nullptr, nullptr, "kernels"};
 constexpr Rule kCustom = {nullptr, nullptr, "custom"};
 constexpr Rule kPlatform = {"a platform", judge_platform, "platform"};
-constexpr Rule kLibrary = {"a pattern of libraries", judge_library_pattern, "library"};
+constexpr Rule kLibraryPattern = {"a pattern of libraries", judge_library_pattern, "library_pattern"};
 constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
 
 constexpr Key kKeys[] = {
@@ -194,11 +198,11 @@ constexpr Key kKeys[] = {
      "operators that run in the widest dtype of their tensors",
      "addcmul"},
 
-    {"wheel", "bundle", &Description::bundle, &kLibrary, "", "",
+    {"wheel", "bundle", &Description::bundle, &kLibraryPattern, "", "",
      "the libraries that `backendgen wheel --repair` copies into the wheel, by the names under "
      "which they are loaded; `*`, `?` and `[...]` as in a shell. See docs/wheels.md",
      "libfoodriver.so.*"},
-    {"wheel", "exclude", &Description::exclude, &kLibrary, "", "",
+    {"wheel", "exclude", &Description::exclude, &kLibraryPattern, "", "",
      "the libraries that `backendgen wheel --repair` leaves out, because the driver's own package "
      "installs them on each machine",
      "libfoofirmware.so.*"},
@@ -206,6 +210,16 @@ constexpr Key kKeys[] = {
      "the newest platform that the wheel may require, such as `manylinux_2_28`, without the "
      "architecture. `backendgen wheel --repair` names the symbols that need a newer one",
      "manylinux_2_28"},
+    {"doctor", "libraries", &Description::driver_libraries, &kLibrary, "", "",
+     "the shared libraries of your driver, by the names that the system's loader looks for",
+     "libfoo.so.1"},
+    {"doctor", "devices", &Description::device_nodes, &kNode, "", "",
+     "the device nodes that your driver opens, for reading and writing: paths below `/dev/`, in "
+     "which `*` and `?` stand for other characters",
+     "/dev/foo*"},
+    {"doctor", "install", &Description::driver_install, &kAdvice, "", "none",
+     "what a user does if a library or node is missing: one line, at most 200 characters",
+     "`apt-get install foo-driver`"},
 };
 
 /// What a pointer to a member points to; void for std::monostate.

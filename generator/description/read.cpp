@@ -36,6 +36,7 @@ class DescriptionReader {
     read_operators(table("operators"), reader_, problems_, result_);
     read_amp(table("amp"), reader_, problems_, result_);
     read_wheel(table("wheel"), reader_, problems_, result_);
+    read_table("doctor");
     if (const Value* groups = table("entry-points")) read_groups(*groups, "");
     refuse_generated_imports();
     check_cpp_names(result_, problems_);

@@ -40,6 +40,14 @@ std::optional<Complaint> judge_summary(std::string_view summary);
 /// in a namespace that C++ or PyTorch owns.
 std::optional<Complaint> judge_cpp_name(std::string_view name);
 
+/// The name of a shared library without a folder: letters, digits, `.`, `_`, `-` and `+`, with
+/// `.so` in it.
+std::optional<Complaint> judge_library_name(std::string_view name);
+
+/// A path below /dev of letters, digits, `.`, `_`, `-` and `/`, in which `*` and `?` stand for
+/// others; no part of it is `..`.
+std::optional<Complaint> judge_device_node(std::string_view path);
+
 /// A relative path of a header: names of letters, digits, `.`, `_`, `-` and `+`, joined by `/`,
 /// none of them `.` or `..`.
 std::optional<Complaint> judge_header(std::string_view path);

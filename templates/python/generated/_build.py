@@ -29,3 +29,7 @@ FALLBACK = "{{fallback}}"
 KERNEL_DTYPES: Optional[list[str]] = {{kernel_dtypes}}
 #: The operators with a kernel, as [operators.kernels] names them.
 KERNELS: list[str] = {{kernels}}
+#: What `backendgen doctor` looks for: [doctor] of backend.toml.
+DRIVER_LIBRARIES: list[str] = {{driver_libraries}}
+DEVICE_NODES: list[str] = {{device_nodes}}
+DRIVER_INSTALL = {{driver_install_quoted}}

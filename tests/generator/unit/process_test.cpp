@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process.h"
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -76,4 +78,24 @@ TEST_CASE("a real disk writes, renames, lists and gives reasons", "[disk]") {
 TEST_CASE("a real disk that is full says so", "[disk]") {
   RealDisk disk;
   CHECK(disk.write("/dev/full", std::string(100000, 'x')).why() == "No space left on device");
+}
+
+TEST_CASE("a program that runs past its limit is ended, with all that it started", "[process]") {
+  RealProcess process;
+  Command command{{"sh", "-c", "echo begun; sleep 1000 & sleep 1000"}, {}, {}, {}};
+  command.limit = std::chrono::milliseconds(300);
+  const Outcome outcome = process.run(command);
+  CHECK(outcome.timed_out);
+  CHECK(outcome.status == 128 + SIGKILL);
+  CHECK(outcome.out == "begun\n");
+}
+
+TEST_CASE("a program that ends within its limit is as without one", "[process]") {
+  RealProcess process;
+  Command command{{"sh", "-c", "echo out; exit 3"}, {}, {}, {}};
+  command.limit = std::chrono::minutes(5);
+  const Outcome outcome = process.run(command);
+  CHECK_FALSE(outcome.timed_out);
+  CHECK(outcome.status == 3);
+  CHECK(outcome.out == "out\n");
 }

@@ -16,3 +16,6 @@ AMP_DTYPES: list[str] = []
 FALLBACK = "cpu"
 KERNEL_DTYPES: Optional[list[str]] = None
 KERNELS: list[str] = []
+DRIVER_LIBRARIES: list[str] = []
+DEVICE_NODES: list[str] = []
+DRIVER_INSTALL = ""

@@ -29,3 +29,7 @@ FALLBACK = "cpu"
 KERNEL_DTYPES: Optional[list[str]] = None
 #: The operators with a kernel, as [operators.kernels] names them.
 KERNELS: list[str] = ["add.out", "mm.out", "empty.memory_format"]
+#: What `backendgen doctor` looks for: [doctor] of backend.toml.
+DRIVER_LIBRARIES: list[str] = []
+DEVICE_NODES: list[str] = []
+DRIVER_INSTALL = ""

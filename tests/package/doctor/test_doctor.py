@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`backendgen doctor` on a healthy machine, and on machines with one fault each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from faults import FAULTS, Fault
+from machine import Machine, make_torch
+
+
+@pytest.fixture(scope="session")
+def fake_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    site = tmp_path_factory.mktemp("torch")
+    make_torch(site)
+    return site
+
+
+@pytest.fixture
+def machine(tmp_path: Path, fake_torch: Path) -> Machine:
+    return Machine(tmp_path, fake_torch)
+
+
+def test_nothing_but_good_rows_on_a_healthy_machine(machine: Machine) -> None:
+    rows = machine.rows()
+    assert [row for row in rows if row["status"] != "ok"] == []
+    assert {row["check"] for row in rows} >= {"compiler", "cmake", "torch", "backend"}
+
+
+def test_there_are_forty_faults() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 40
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_fault_is_named_and_its_remedy_works(machine: Machine, fault: Fault) -> None:
+    steps = fault.steps(machine)
+    next(steps)
+    rows = machine.rows()
+    found = [r for r in rows if r["check"] == fault.check and fault.text in r["text"]]
+    assert len(found) == 1, rows
+    assert found[0]["status"] == fault.status
+    assert fault.help in found[0]["help"]
+    assert next(steps, None) is None
+    assert [row for row in machine.rows() if row["status"] != "ok"] == []
+
+
+def test_a_library_that_aborts_when_it_is_loaded_is_not_loaded(machine: Machine) -> None:
+    code = "#include <stdlib.h>\n__attribute__((constructor)) static void die(void) { abort(); }"
+    machine.backend(source=code)
+    assert [row for row in machine.rows() if row["status"] != "ok"] == []
+
+
+def test_names_that_are_not_utf8(machine: Machine) -> None:
+    (machine.site / "caf\udce9").mkdir()
+    (machine.site / "~caf\udce9").mkdir()
+    rows = [row for row in machine.rows() if row["status"] != "ok"]
+    assert [row["check"] for row in rows] == ["leftovers"]
+
+
+def test_text(machine: Machine) -> None:
+    machine.environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    done = machine.run()
+    assert done.returncode == 1
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("ok    backendgen   ")
+    assert "fail  environment  TORCH_DEVICE_BACKEND_AUTOLOAD=0 is set" in lines
+    assert "help: environment: `unset TORCH_DEVICE_BACKEND_AUTOLOAD`" in lines
+    assert "\x1b" not in done.stderr
+
+
+def test_a_package_that_is_not_installed(machine: Machine) -> None:
+    machine.arguments = ["torch_zoo"]
+    rows = [row for row in machine.rows() if row["status"] != "ok"]
+    assert [(row["check"], row["why"]) for row in rows] == [
+        ("backend.installed", ["installed backends: torch_foo"])
+    ]
