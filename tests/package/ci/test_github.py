@@ -193,3 +193,13 @@ def test_nightly_makes_nothing_red(files: dict[str, Path]) -> None:
     assert [job["continue-on-error"] for job in content["jobs"].values()] == [True]
     assert read(files["gitlab-nightly"])["nightly"]["allow_failure"] is True
     assert "nightly" not in read(files["gitlab"])
+
+
+def test_commands_of_the_page(project: Path) -> None:
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"(?ms)^```sh\n(.*?)^```", page)
+    path = os.pathsep.join([str(Path(BACKENDGEN).parent), os.environ["PATH"]])
+    output("bash", "-ec", commands, cwd=project, env={**os.environ, "PATH": path})
+    for line in commands.splitlines():
+        _, _, file = line.partition(" > ")
+        assert not file or read(project / file)
