@@ -142,11 +142,14 @@ const std::vector<Registered>& commands() {
        }},
       {{"ci",
         {"SERVICE", "[DESCRIPTION]"},
-        "print a CI file: github",
-        {{"torch", "RELEASES", "releases of PyTorch to test with, such as 2.12.1,2.13.0"}},
-        {"github"}},
+        "print a CI file: github or gitlab",
+        {{"torch", "RELEASES", "releases of PyTorch, such as 2.12.1,2.13.0; default: all tested"},
+         {"nightly", "", "a weekly job with PyTorch's nightly build"},
+         {"crcr", "", "the workflow that PyTorch's cross-repository CI relay starts"}},
+        {"github", "gitlab"}},
        [](const Arguments& a, Context& context) {
-         return run_ci({a.at(0), a.at(1), a.value("torch")}, context);
+         return run_ci({a.at(0), a.at(1), a.value("torch"), a.has("nightly"), a.has("crcr")},
+                       context);
        }},
       {{"schema", {}, "print the JSON Schema of backend.toml, for editors", {}},
        [](const Arguments&, Context& context) { return run_schema(context); }},

@@ -8,9 +8,11 @@
 namespace backendgen {
 
 struct CiOptions {
-  std::string service;      // "github"
+  std::string service;      // "github" or "gitlab"
   std::string description;  // a file or folder; empty: backend.toml here or above
-  std::string torch;        // PyTorch releases, separated by commas; empty: the newest known ones
+  std::string torch;        // PyTorch releases, separated by commas; empty: all tested ones
+  bool nightly = false;
+  bool crcr = false;
 };
 
 /// `backendgen ci`: prints a CI file for a project. Exit status.

@@ -125,6 +125,20 @@ Plan sorted(Plan plan) {
   return plan;
 }
 
+/// "2.5.1:3.10 2.5.1:3.12 ...": the oldest and the newest PyTorch, each with the oldest and the
+/// newest Python that it has wheels for.
+std::string tested_pairs(const std::vector<TorchRelease>& releases) {
+  std::vector<std::string> pairs;
+  const auto add = [&pairs](const TorchRelease& release) {
+    for (const int python : {release.oldest_python, release.newest_python}) {
+      pairs.push_back(fmt::format("{}:3.{}", release.version.text(), python));
+    }
+  };
+  add(releases.front());
+  if (releases.size() > 1) add(releases.back());
+  return fmt::format("{}", fmt::join(pairs, " "));
+}
+
 std::string with_slashes(std::string module) {
   std::replace(module.begin(), module.end(), '.', '/');
   return module;
@@ -228,15 +242,19 @@ Plan plan_glue(const Description& description, const TorchInstall& torch, const 
   return sorted(std::move(plan));
 }
 
-std::string plan_ci(const Description& description, const std::string& service,
-                    const std::vector<std::string>& releases) {
+std::string plan_ci(const Description& description, const CiPlan& plan) {
   Values values = description_values(description);
   auto& matrix = values.lists["torch_matrix"];
-  for (const std::string& release : releases) matrix.push_back({{{"release", release}}, {}, {}});
-  Plan plan;
-  add_tree(plan, values, fmt::format("ci/{}.yml", service), "");
-  if (plan.size() != 1) throw InternalError(fmt::format("template ci/{}.yml: missing", service));
-  return plan.front().text;
+  for (const TorchRelease& release : plan.releases) {
+    matrix.push_back({{{"release", release.version.text()}}, {}, {}});
+  }
+  values.texts["tested"] = quote(tested_pairs(plan.releases));
+  values.sections["nightly"] = plan.kind == CiKind::kNightly;
+  const bool own_file = plan.service == "github" && plan.kind != CiKind::kWheels;
+  const std::string_view suffix = !own_file                       ? ""
+                                  : plan.kind == CiKind::kNightly ? "-nightly"
+                                                                  : "-crcr";
+  return fill(find_template(fmt::format("ci/{}{}.yml", plan.service, suffix)), values);
 }
 
 }  // namespace backendgen

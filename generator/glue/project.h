@@ -10,6 +10,7 @@
 #include "glue/kernel_rows.h"
 #include "glue/template.h"
 #include "torch/install.h"
+#include "torch/releases.h"
 
 namespace backendgen {
 
@@ -43,8 +44,17 @@ Plan plan_project(const Description& description);
 /// What `generate` writes: the C++ glue, the Python package, and the packaging for the CMake road.
 Plan plan_glue(const Description& description, const TorchInstall& torch, const GlueModel& model);
 
-/// What `ci github` prints, for PyTorch releases such as "2.13.0".
-std::string plan_ci(const Description& description, const std::string& service,
-                    const std::vector<std::string>& releases);
+/// Which pipeline `ci` prints: the wheels, the weekly test with PyTorch's nightly build, or the
+/// test that PyTorch's cross-repository CI relay starts.
+enum class CiKind { kWheels, kNightly, kCrcr };
+
+struct CiPlan {
+  std::string service;  // "github" or "gitlab"
+  CiKind kind = CiKind::kWheels;
+  std::vector<TorchRelease> releases;  // at least one, oldest first
+};
+
+/// What `ci` prints.
+std::string plan_ci(const Description& description, const CiPlan& plan);
 
 }  // namespace backendgen

@@ -12,9 +12,6 @@ namespace backendgen {
 
 namespace {
 
-// The newest row of docs/compatibility.md.
-constexpr TorchVersion kNewestTested{2, 15, 0};
-
 std::optional<std::string_view> line_after(std::string_view text, std::string_view start) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -156,17 +153,14 @@ TorchVersion oldest() {
   return *TorchVersion::parse(BACKENDGEN_OLDEST_TORCH);
 }
 
-TorchVersion newest_tested() {
-  return kNewestTested;
-}
-
 void warn_if_newer(const TorchInstall& torch, Diagnostics& problems) {
   const TorchVersion& version = torch.version;
-  if (TorchVersion{version.major, version.minor, 0} <= kNewestTested) return;
+  const TorchVersion newest = newest_tested();
+  if (TorchVersion{version.major, version.minor, 0} <= newest) return;
   Diagnostic& warning = problems.warning(
       fmt::format("PyTorch {} is newer than {}, the newest release that this BackendKit was tested "
                   "with",
-                  version.text(), kNewestTested.minor_text()));
+                  version.text(), newest.minor_text()));
   warning.notes.push_back("the glue may not compile with it, or may not work completely");
   warning.help.push_back("`python -m pip install --upgrade backendkit`");
 }

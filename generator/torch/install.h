@@ -42,7 +42,8 @@ std::optional<TorchInstall> open_torch(const std::filesystem::path& folder, cons
 std::optional<TorchInstall> find_torch(const std::string& python, const Disk& disk,
                                        Process& process, Diagnostics& problems);
 
-/// The oldest minor release that BackendKit works for, and the newest that it was tested with.
+/// The oldest minor release that BackendKit works for, and the newest release that it was tested
+/// with, which is the last one of `tested_releases()`.
 TorchVersion oldest();
 TorchVersion newest_tested();
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of `backendgen ci github`: linters accept it, and its shell steps work."""
+"""The files of `backendgen ci`: linters accept them, and their shell steps are what they say.
+
+`./dev ci-steps` runs the steps, which takes minutes.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-import sys
 import sysconfig
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,25 @@ import pytest
 import yaml
 
 BACKENDGEN = os.environ["BACKENDGEN"]
-TOOLS = Path(os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"])
+ROOT = Path(__file__).resolve().parents[3]
+FILES = {
+    "github": ["github"],
+    "github-nightly": ["github", "--nightly"],
+    "github-crcr": ["github", "--crcr"],
+    "gitlab": ["gitlab"],
+    "gitlab-nightly": ["gitlab", "--nightly"],
+}
+GITHUB = [name for name in FILES if name.startswith("github")]
 
 
 def output(*command: str | Path, **options: Any) -> str:
     done = subprocess.run(list(command), capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def tool(name: str) -> Path:
+    return Path(sysconfig.get_path("scripts"), name)
 
 
 @pytest.fixture(scope="module")
@@ -32,81 +46,160 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workflow(project: Path) -> Path:
-    file = project / ".github" / "workflows" / "wheel.yml"
-    file.parent.mkdir(parents=True)
-    file.write_text(output(BACKENDGEN, "ci", "github", cwd=project))
-    return file
+def files(project: Path) -> dict[str, Path]:
+    made = {}
+    for name, arguments in FILES.items():
+        made[name] = project / ".github" / "workflows" / f"{name}.yml"
+        made[name].parent.mkdir(parents=True, exist_ok=True)
+        made[name].write_text(output(BACKENDGEN, "ci", *arguments, cwd=project))
+    return made
 
 
-def steps(workflow: Path) -> list[dict[str, Any]]:
-    return yaml.safe_load(workflow.read_text())["jobs"]["wheel"]["steps"]
+def read(file: Path) -> dict[str, Any]:
+    return yaml.safe_load(file.read_text())
 
 
-def tool(name: str) -> Path:
-    return Path(sysconfig.get_path("scripts"), name)
+def scripts(content: dict[str, Any]) -> list[str]:
+    """What the jobs of a file give to a shell."""
+    found = []
+    for job in content.get("jobs", content).values():
+        if not isinstance(job, dict):
+            continue
+        found += [step["run"] for step in job.get("steps", []) if "run" in step]
+        for key in ("before_script", "script"):
+            if key in job:
+                found.append("\n".join(job[key]))
+    return found
 
 
-def test_names_the_command_that_makes_it(workflow: Path) -> None:
-    assert "`backendgen ci github`" in workflow.read_text().splitlines()[0]
+def schema_of(name: str) -> list[str]:
+    if name in GITHUB:
+        return ["--builtin-schema", "vendor.github-workflows"]
+    return ["--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"]
 
 
-def test_schema_of_workflows(workflow: Path) -> None:
-    output(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", workflow)
+@pytest.mark.parametrize("name", FILES)
+def test_names_the_command_that_makes_it(files: dict[str, Path], name: str) -> None:
+    command = " ".join(["backendgen", "ci", *FILES[name]])
+    assert f"`{command}`" in files[name].read_text().splitlines()[0]
 
 
-def test_schema_refuses_a_spoilt_one(workflow: Path, tmp_path: Path) -> None:
-    spoilt = tmp_path / "wheel.yml"
-    spoilt.write_text(workflow.read_text().replace("runs-on:", "run-on:"))
-    command = [tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", spoilt]
+@pytest.mark.parametrize("name", FILES)
+def test_schema(files: dict[str, Path], name: str) -> None:
+    output(tool("check-jsonschema"), *schema_of(name), files[name])
+
+
+@pytest.mark.parametrize(("name", "word"), [("github", "runs-on:"), ("gitlab", "parallel:")])
+def test_schema_refuses_a_spoilt_one(
+    files: dict[str, Path], tmp_path: Path, name: str, word: str
+) -> None:
+    spoilt = tmp_path / "spoilt.yml"
+    spoilt.write_text(files[name].read_text().replace(word, f"x{word}"))
+    command = [tool("check-jsonschema"), *schema_of(name), spoilt]
     assert subprocess.run(command, capture_output=True).returncode == 1
 
 
-def test_linter(workflow: Path) -> None:
-    output(tool("zizmor"), "--offline", "--no-config", "--persona", "auditor", workflow)
+@pytest.mark.parametrize("name", GITHUB)
+def test_linter(files: dict[str, Path], name: str) -> None:
+    output(tool("zizmor"), "--offline", "--no-config", "--persona", "auditor", files[name])
 
 
-def test_matrix_is_the_releases_asked_for(project: Path) -> None:
-    text = output(BACKENDGEN, "ci", "github", "--torch", "2.12.1,2.13.0", cwd=project)
-    matrix = yaml.safe_load(text)["jobs"]["wheel"]["strategy"]["matrix"]
-    assert matrix == {"torch": ["2.12.1", "2.13.0"]}
+def test_linter_finds_an_action_that_can_be_moved(files: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    spoilt = re.sub(r"(actions/checkout@)[0-9a-f]{40}", r"\1v5", files["github"].read_text())
+    (folder / "wheels.yml").write_text(spoilt)
+    command = [tool("zizmor"), "--offline", "--no-config", folder / "wheels.yml"]
+    assert subprocess.run(command, capture_output=True).returncode != 0
 
 
-def test_uploads_what_was_audited(workflow: Path) -> None:
-    last = steps(workflow)[-1]
+@pytest.mark.parametrize("name", FILES)
+def test_shell(files: dict[str, Path], name: str) -> None:
+    found = scripts(read(files[name]))
+    assert len(found) >= 3
+    for script in found:
+        assert "${{" not in script  # values come by variables, so that no text becomes code
+        output("shellcheck", "--shell=bash", "-", input=f"set -e\n{script}\n")
+
+
+def releases() -> list[str]:
+    text = (ROOT / "generator" / "torch" / "releases.cpp").read_text(encoding="utf-8")
+    return [".".join(row) for row in re.findall(r"\{\{(\d+), (\d+), (\d+)\}, ", text)]
+
+
+def matrix(file: Path) -> list[str]:
+    return read(file)["jobs"]["build"]["strategy"]["matrix"]["torch"]
+
+
+def test_matrix_is_every_tested_release(files: dict[str, Path]) -> None:
+    assert len(releases()) >= 11
+    assert matrix(files["github"]) == releases()
+    rows = read(files["gitlab"])["build"]["parallel"]["matrix"]
+    assert [row["ARCH"] for row in rows] == ["x86_64", "aarch64"]
+    assert [row["TORCH"] for row in rows] == [releases(), releases()]
+
+
+@pytest.mark.parametrize(
+    ("requires", "wanted"),
+    [
+        (">=2.12,<2.14", ["2.12.1", "2.13.0"]),
+        ("==2.12.0", ["2.12.0"]),
+        (">=2.5,!=2.12.1,<2.6", ["2.5.1"]),
+        (">=2.12,!=2.12.1,<2.13", ["2.12.0"]),
+    ],
+)
+def test_matrix_is_what_the_description_admits(
+    project: Path, tmp_path: Path, requires: str, wanted: list[str]
+) -> None:
+    text = (project / "backend.toml").read_text()
+    changed = re.sub(r'(?m)^requires = ".*"', f'requires = "{requires}"', text)
+    assert f'requires = "{requires}"' in changed
+    (tmp_path / "backend.toml").write_text(changed)
+    made = tmp_path / "wheels.yml"
+    made.write_text(output(BACKENDGEN, "ci", "github", cwd=tmp_path))
+    assert matrix(made) == wanted
+
+
+def test_only_the_publishing_job_has_an_identity(files: dict[str, Path]) -> None:
+    content = read(files["github"])
+    assert content["permissions"] == {}
+    identity = [
+        name for name, job in content["jobs"].items() if "id-token" in job.get("permissions", {})
+    ]
+    assert identity == ["publish"]
+    assert content["jobs"]["publish"]["environment"]
+    assert "refs/tags/v" in content["jobs"]["publish"]["if"]
+
+
+def test_code_of_a_pull_request_runs_without_an_identity(files: dict[str, Path]) -> None:
+    jobs = read(files["github-crcr"])["jobs"]
+    assert jobs["test"]["permissions"] == {"contents": "read"}
+    for name in ("begin", "end"):
+        assert [step for step in jobs[name]["steps"] if "run" in step] == []
+
+
+def test_what_is_published_was_tested(files: dict[str, Path]) -> None:
+    jobs = read(files["github"])["jobs"]
+    titles = [step.get("name") or step["uses"] for step in jobs["package"]["steps"]]
+    assert titles.index("Test the wheel in fresh environments") < len(titles) - 1
+    last = jobs["package"]["steps"][-1]
     assert last["uses"].startswith("actions/upload-artifact@")
-    assert last["with"]["path"] == "audited/*.whl"
+    assert last["with"]["path"] == "dist/*.whl"
+    assert jobs["publish"]["needs"] == "package"
 
 
-def sandbox_python(folder: Path) -> Path:
-    """A Python in which everything that the workflow installs from a registry is there."""
-    output(sys.executable, "-m", "venv", "--without-pip", folder)
-    python = folder / "bin" / "python"
-    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    below = [output(one, "-c", ask) for one in (sys.executable, TOOLS)]
-    Path(output(python, "-c", ask).strip(), "below.pth").write_text("".join(below))
-    return python
+def test_nightly_makes_nothing_red(files: dict[str, Path]) -> None:
+    content = read(files["github-nightly"])
+    assert [job["continue-on-error"] for job in content["jobs"].values()] == [True]
+    assert read(files["gitlab-nightly"])["nightly"]["allow_failure"] is True
+    assert "nightly" not in read(files["gitlab"])
 
 
-def test_shell_steps(project: Path, workflow: Path, tmp_path: Path) -> None:
-    job = yaml.safe_load(workflow.read_text())["jobs"]["wheel"]
-    (release,) = job["strategy"]["matrix"]["torch"]
-    assert job["env"] == {"TORCH": "${{ matrix.torch }}"}
-    folders = [sandbox_python(tmp_path / "sandbox").parent, TOOLS.parent, tool("python").parent]
-    path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "TORCH": release}
-
-    ran = [step["run"] for step in job["steps"] if "run" in step]
-    for script in ran:
-        assert "${{" not in script
-        # As a runner does it: a file, given to `bash -e`.
-        file = tmp_path / "step.sh"
-        file.write_text(script)
-        output("bash", "-e", file, cwd=project, env=environment)
-
-    assert len(ran) == 4
-    (wheel,) = (project / "audited").glob("*.whl")
-    assert wheel.name.startswith("torch_foo-0.1.0-py3-none-manylinux")
-    names = zipfile.ZipFile(wheel).namelist()
-    assert not [name for name in names if "libtorch_cpu" in name or "libc10" in name]
-    assert [name for name in names if name.endswith("/libtorch_foo.so")]
+def test_commands_of_the_page(project: Path) -> None:
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"(?ms)^```sh\n(.*?)^```", page)
+    path = os.pathsep.join([str(Path(BACKENDGEN).parent), os.environ["PATH"]])
+    output("bash", "-ec", commands, cwd=project, env={**os.environ, "PATH": path})
+    for line in commands.splitlines():
+        _, _, file = line.partition(" > ")
+        assert not file or read(project / file)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a newly tested release changes in this tree, in one place.
 
-The matrix writes the results and docs/compatibility.md. Here are the lists of releases: the newest
-tested one of the generator, and the matrix's own.
+The matrix writes the results and docs/compatibility.md. Here are the lists of releases: that of
+the generator, which also has the Pythons of each, and the matrix's own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-NEWEST = Path("generator/torch/install.cpp")
+TABLE = Path("generator/torch/releases.cpp")
 RELEASES = Path("tests/pytorch/matrix/results.py")
 
 
@@ -30,6 +30,20 @@ def replaced(path: Path, text: str, pattern: str, new: str) -> str:
     return made
 
 
+def with_rows(code: str, releases: list[str]) -> str:
+    """The generator's table with a row for each release; a new one has the Pythons of the last."""
+    found = list(re.finditer(r"( *)\{\{(\d+), (\d+), \d+\}, (\d+, \d+)\},\n", code))
+    if not found:
+        raise NotFound(f"{TABLE}: no rows of releases")
+    pythons = {(int(row[2]), int(row[3])): row[4] for row in found}
+    rows = ""
+    for release in releases:
+        numbers = key(release)
+        row = ", ".join(map(str, numbers))
+        rows += f"{found[0][1]}{{{{{row}}}, {pythons.get(numbers[:2], found[-1][4])}}},\n"
+    return code[: found[0].start()] + rows + code[found[-1].end() :]
+
+
 def plan(root: Path, version: str) -> dict[Path, str]:
     """The files that change, whole; nothing for a release that is known already."""
     known_text = (root / RELEASES).read_text(encoding="utf-8")
@@ -42,11 +56,9 @@ def plan(root: Path, version: str) -> dict[Path, str]:
     releases = sorted([*others, max([version, *older], key=key)], key=key)
     line = f'RELEASES = "{" ".join(releases)}".split()'
     texts = {RELEASES: replaced(RELEASES, known_text, re.escape(known[0]), line)}
-    newest = key(releases[-1])
-    code = (root / NEWEST).read_text(encoding="utf-8")
-    constant = f"kNewestTested{{{newest[0]}, {newest[1]}, 0}}"
-    texts[NEWEST] = replaced(NEWEST, code, r"kNewestTested\{\d+, \d+, 0\}", constant)
-    old = {RELEASES: known_text, NEWEST: code}
+    code = (root / TABLE).read_text(encoding="utf-8")
+    texts[TABLE] = with_rows(code, releases)
+    old = {RELEASES: known_text, TABLE: code}
     return {path: text for path, text in texts.items() if text != old[path]}
 
 

@@ -102,7 +102,7 @@ def trees(tmp_path: Path) -> Iterator[tuple[Path, Path, Path]]:
             "include/backendkit/ours.h": OURS,
             "templates/python/common/_ours.py": PYTHON,
             "templates/python/common/setup.py": 'GROUP = "torch.backends"\n',
-            "generator/torch/install.cpp": "constexpr TorchVersion kNewestTested{1, 1, 0};\n",
+            "generator/torch/releases.cpp": "  {{1, 0, 2}, 10, 13},\n  {{1, 1, 0}, 10, 13},\n",
             "tests/pytorch/matrix/results.py": 'RELEASES = "1.0.2 1.1.0".split()\n',
         },
     )
@@ -295,9 +295,9 @@ def base_release() -> Release:
 def test_a_new_release_is_written_in_one_place(trees: tuple[Path, Path, Path]) -> None:
     ours = trees[0]
     assert bump.newest(ours) == "1.1.0"
-    assert set(bump.write(ours, "1.2.0")) == {bump.NEWEST, bump.RELEASES}
+    assert set(bump.write(ours, "1.2.0")) == {bump.TABLE, bump.RELEASES}
     assert '"1.0.2 1.1.0 1.2.0"' in (ours / bump.RELEASES).read_text()
-    assert "{1, 2, 0}" in (ours / bump.NEWEST).read_text()
+    assert "{1, 2, 0}" in (ours / bump.TABLE).read_text()
     bump.write(ours, "1.2.3")
     assert bump.newest(ours) == "1.2.3"
     assert bump.write(ours, "1.2.3") == []

@@ -124,13 +124,13 @@ def test_a_release_that_pip_does_not_find() -> None:
     ]
 
 
-def test_releases_are_the_issues_and_the_newest_is_the_generators() -> None:
+def test_releases_are_those_of_the_generator() -> None:
     assert results.RELEASES == sorted(results.RELEASES, key=results.release_key)
     minors = [results.minor(version) for version in results.RELEASES]
     assert minors == [f"2.{number}" for number in range(5, 16)]
-    text = (ROOT / "generator" / "torch" / "install.cpp").read_text(encoding="utf-8")
-    (newest,) = re.findall(r"kNewestTested\{(\d+), (\d+), 0\}", text)
-    assert ".".join(newest) == minors[-1]
+    text = (ROOT / "generator" / "torch" / "releases.cpp").read_text(encoding="utf-8")
+    rows = re.findall(r"\{\{(\d+), (\d+), (\d+)\}, \d+, \d+\}", text)
+    assert [".".join(row) for row in rows] == results.RELEASES
 
 
 def test_a_run_keeps_the_rows_of_other_releases(tmp_path: Path) -> None:
