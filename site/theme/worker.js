@@ -3,18 +3,19 @@
 // runs in a hidden frame of the page.
 if (location.protocol === "file:") {
   window.IFrameWorker = class extends EventTarget {
-    constructor(url) {
+    constructor(address) {
       super();
+      const base = new URL(address, location.href);
       this.frame = document.createElement("iframe");
       this.frame.hidden = true;
       document.body.append(this.frame);
       const inside = this.frame.contentWindow;
-      const load = (address) =>
+      const load = (one) =>
         new Promise((done, failed) => {
           const script = inside.document.createElement("script");
-          script.src = new URL(address, url);
+          script.src = new URL(one, base);
           script.onload = done;
-          script.onerror = () => failed(new Error(`cannot load ${address}`));
+          script.onerror = () => failed(new Error(`cannot load ${one}`));
           inside.document.body.append(script);
         });
       inside.IFrameWorker = window.IFrameWorker;
@@ -22,7 +23,7 @@ if (location.protocol === "file:") {
         addresses.reduce((before, one) => before.then(() => load(one)), Promise.resolve());
       inside.postMessage = (data) =>
         this.dispatchEvent(new MessageEvent("message", { data }));
-      this.ready = load(url);
+      this.ready = load(base);
     }
 
     postMessage(data) {

@@ -30,7 +30,7 @@ function look(frame) {
   const all = (what) => [...page.querySelectorAll(what)];
   const right = (one) => one.getBoundingClientRect().right;
   const wide = all("body *").filter((one) => right(one) > root.clientWidth + 1
-    && !one.closest(".md-typeset__scrollwrap, .md-sidebar, pre, .md-tabs, .md-search, .md-skip"));
+    && !one.closest(".md-header, .md-typeset__scrollwrap, .md-sidebar, pre, .md-tabs, .md-search, .md-skip"));
   return {
     page: frame.title,
     wider: root.scrollWidth > root.clientWidth,
