@@ -31,7 +31,8 @@ function look(frame) {
   const all = (what) => [...page.querySelectorAll(what)];
   const right = (one) => one.getBoundingClientRect().right;
   const wide = all("body *").filter((one) => right(one) > root.clientWidth + 1
-    && !one.closest(".md-header, .md-typeset__scrollwrap, .md-sidebar, pre, .md-tabs, .md-search, .md-skip"));
+    && !one.closest(".md-header, .md-sidebar, .md-tabs, .md-search, .md-skip, pre")
+    && !one.closest(".md-typeset__scrollwrap"));
   return {
     page: frame.title,
     wider: root.scrollWidth > root.clientWidth,
