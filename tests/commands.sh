@@ -62,3 +62,13 @@ ci_steps() {
   tools_environment
   "$tools/bin/python" tests/package/ci/steps.py "$cache/ci" "$@"
 }
+
+release() {
+  set_up dpkg-dev libc6-arm64-cross lintian qemu-user
+  "$base/bin/python" release/release.py --out "$cache/dist" --work "$cache/releasing" "$@"
+}
+
+site() {
+  set_up
+  "$base/bin/python" site/build.py "$cache/site" "$@"
+}

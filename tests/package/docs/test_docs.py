@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BACKENDGEN = os.environ["BACKENDGEN"]
 BASE = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
 
@@ -27,6 +27,18 @@ BASE = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
 def blocks(page: Path, language: str) -> list[str]:
     text = page.read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.M | re.S)
+
+
+def script_of(page: Path) -> list[str]:
+    """A page as a shell script: its commands, and its files, which are blocks with a title."""
+    lines: list[str] = []
+    text = page.read_text(encoding="utf-8")
+    for head, block in re.findall(r"^```(\w[^\n]*)\n(.*?)^```$", text, flags=re.M | re.S):
+        if head == "sh":
+            lines += block.splitlines()
+        elif file := re.fullmatch(r'\w+ title="([\w./]+)"', head):
+            lines += [f"cat >{file[1]} <<'END OF FILE'", *block.splitlines(), "END OF FILE"]
+    return lines
 
 
 def names(pages: list[Path]) -> list[str]:
@@ -50,26 +62,37 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
+def purelib(python: str | Path) -> str:
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return run(python, "-c", ask, cwd=ROOT).strip()
+
+
 def new_environment(folder: Path) -> Path:
     """A new virtual environment that sees the base environment; its folder of programs."""
     run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
-    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    purelib = run(folder / "bin" / "python", "-c", ask, cwd=folder)
-    Path(purelib.strip(), "base.pth").write_text(run(BASE, "-c", ask, cwd=folder))
+    Path(purelib(folder / "bin" / "python"), "base.pth").write_text(purelib(BASE))
     return folder / "bin"
 
 
 @pytest.mark.parametrize("page", pages_with("sh"), ids=names(pages_with("sh")))
 def test_commands(page: Path, tmp_path: Path) -> None:
+    # A page that makes an environment of this name finds PyTorch in it.
     programs = new_environment(tmp_path / "environment")
     path = os.pathsep.join([str(programs), str(Path(BASE).parent), os.environ["PATH"]])
-    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    lines = script_of(page)
     here = [line for line in lines if not line.startswith("./dev ")]
     script = tmp_path / "page.sh"
     script.write_text("\n".join(here).replace("./BackendKit", shlex.quote(str(ROOT))) + "\n")
     shown = run("bash", "-e", script, cwd=tmp_path, PATH=path)
     if page.name == "README.md":
         assert shown.splitlines()[-1] == "tensor([2., 2.], device='foo:0')"
+    if page.name == "start.md":
+        (printed,) = blocks(page, "text")
+        assert printed in shown
+        assert re.search(r"add", shown.partition(printed)[2]), "no row of the fallback report"
+    if page.name == "tutorial.md":
+        for row in ("'streams': False", "tensor([0., 2.], device='foo:0')", " ms\n"):
+            assert row in shown
 
 
 def test_dev_commands() -> None:
@@ -162,6 +185,16 @@ def test_manuals_of_the_cmake_functions(request: pytest.FixtureRequest) -> None:
             page.write_text(whole, encoding="utf-8")
         else:
             assert section[0].rstrip() == manual.rstrip(), name
+
+
+def test_the_tutorial_shows_what_the_project_has() -> None:
+    """Its C++ without a title is the starter project's, where PyTorch's user finds it."""
+    template = ROOT / "templates" / "project" / "csrc" / "runtime.cpp"
+    source = template.read_text(encoding="utf-8")
+    shown = blocks(ROOT / "docs" / "tutorial.md", "cpp")
+    functions = [part.strip() for block in shown for part in block.split("\n\n")]
+    assert len(functions) == 3
+    assert [one for one in functions if one not in source] == []
 
 
 def test_links() -> None:

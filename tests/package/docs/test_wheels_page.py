@@ -143,3 +143,11 @@ def test_the_program_of_the_troubleshooting_page(tmp_path: Path) -> None:
     assert re.search(
         r"Expected one of cpu, .* device type at start of device string: foo", failed.stderr
     )
+
+
+def test_the_picture_of_a_wheel() -> None:
+    drawn = (ROOT / "docs" / "pictures" / "wheel.svg").read_text(encoding="utf-8")
+    names = re.findall(r">(torch_foo[^<]*/[^<]+)<", drawn)
+    assert len(names) == 8
+    with zipfile.ZipFile(os.environ["BACKENDKIT_TEST_WHEEL"]) as archive:
+        assert set(names) <= set(archive.namelist())
