@@ -12,7 +12,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from backendkit_tools.releases import listed, order, releases_among
+from backendkit_tools.releases import after, listed, order, releases_among
 from backendkit_tools.screen import say
 
 
@@ -30,7 +30,11 @@ def refuse_loss(path: Path, minors: list[str]) -> None:
     found = releases_of(path)
     if set(found) <= set(minors):
         return
-    both = ",".join(sorted({*found, *minors}, key=order))
+    ends = sorted({*found, *minors}, key=order)
+    row = [ends[0]]  # without holes, which would be an error
+    while order(row[-1]) < order(ends[-1]):
+        row.append(after(row[-1]) if order(row[-1])[0] == order(ends[-1])[0] else ends[-1])
+    both = ",".join(row)
     say("error", f"{path} is for PyTorch {listed(found)}, and would be replaced by the wheel for "
         f"PyTorch {listed(minors)}, which has the same name")  # fmt: skip
     say("help", f"build one wheel for all: `backendgen wheel --torch {both}`")
