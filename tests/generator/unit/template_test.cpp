@@ -91,6 +91,8 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
   for (const auto& [name, items] : registered.lists) values.lists[name] = items;
   for (const auto& [name, text] : registered.texts) values.texts[name] = text;
   values.lists["torch_matrix"] = {{{{"release", "2.13.0"}}, {}, {}}};
+  values.texts["tested"] = "2.13.0 3.13";
+  values.sections["nightly"] = true;
 
   std::set<std::string> used;
   for (const TemplateFile& file : templates()) {

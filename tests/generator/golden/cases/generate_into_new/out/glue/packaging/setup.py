@@ -14,7 +14,8 @@ from platform_wheel import EPOCH, PlatformDistribution, PlatformWheel  # noqa: E
 sys.path.pop(0)
 
 PACKAGE = "torch_kite"
-OURS = ("platform_wheel.py", "pyproject.toml", "setup.py")
+OURS = ("platform_wheel.py", "pyproject.toml", "sbom.py", "setup.py")
+PlatformWheel.backendkit_version = "0.1.0"
 
 # A wheel contains its files' dates and modes: fix them, so that equal input gives equal bytes.
 os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
