@@ -15,7 +15,6 @@ import tarfile
 from pathlib import Path
 
 from check import check, digests
-
 from third_party import gather, zig_folder
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -45,7 +45,8 @@ constexpr Rule kAdvice = {"the advice", judge_summary, "line"};
 constexpr Rule kKernels = {nullptr, nullptr, "kernels"};
 constexpr Rule kCustom = {nullptr, nullptr, "custom"};
 constexpr Rule kPlatform = {"a platform", judge_platform, "platform"};
-constexpr Rule kLibraryPattern = {"a pattern of libraries", judge_library_pattern, "library_pattern"};
+constexpr Rule kLibraryPattern = {"a pattern of libraries", judge_library_pattern,
+                                  "library_pattern"};
 constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
 
 constexpr Key kKeys[] = {
