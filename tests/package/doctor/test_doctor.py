@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from faults import FAULTS, Fault
-from machine import Machine, make_torch
+from machine import Machine, install, make_torch
 
 
 @pytest.fixture(scope="session")
@@ -76,3 +76,29 @@ def test_a_package_that_is_not_installed(machine: Machine) -> None:
     assert [(row["check"], row["why"]) for row in rows] == [
         ("backend.installed", ["installed backends: torch_foo"])
     ]
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "text", "trace"),
+    [
+        ("device.crash", "import ctypes; ctypes.string_at(0)", "with SIGSEGV", "string_at"),
+        ("device.hang", "import time; time.sleep(600)", "within 2 s", "torch/__init__.py"),
+        ("device", "import os; os._exit(3)", "with status 3", ""),
+        ("device", "raise ImportError('no driver')", "with status 1", "no driver"),
+        ("device", "import types; device = lambda name: fail(name)", "status 1", "NameError"),
+    ],
+)
+def test_a_device_that_fails(
+    machine: Machine, check: str, code: str, text: str, trace: str
+) -> None:
+    (machine.site / "torch/__init__.py").write_text(f"{code}\n")
+    make_record(machine)
+    machine.arguments = ["--device", "foo", "--timeout", "2"]
+    rows = [row for row in machine.rows() if row["status"] != "ok"]
+    assert [row["check"] for row in rows] == [check]
+    assert text in rows[0]["text"]
+    assert trace in "\n".join(rows[0]["why"])
+
+
+def make_record(machine: Machine) -> None:
+    install(machine.site, "torch", "2.13.0+cpu", ["torch", "torchgen"])
