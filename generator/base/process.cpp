@@ -27,8 +27,12 @@ struct Pipe {
   int ends[2] = {-1, -1};
 
   // Closed at exec: otherwise the program would hold the pipes open, and `failed` would never end.
+  // backendgen has one thread, so that no other fork comes between; macOS has no pipe2.
   Pipe() {
-    if (pipe2(ends, O_CLOEXEC) != 0) ends[0] = ends[1] = -1;
+    if (pipe(ends) != 0) ends[0] = ends[1] = -1;
+    for (const int end : ends) {
+      if (end >= 0) fcntl(end, F_SETFD, FD_CLOEXEC);
+    }
   }
   ~Pipe() {
     shut(0);
