@@ -259,7 +259,7 @@ def test_the_program_is_built_again_when_its_sources_change(cmake, tmp_path):
     """Of a source tree whose program is one short file; by the next build of the project."""
     tree = tmp_path / "tree"
     tree.mkdir()
-    for part in ("CMakeLists.txt", "LICENSE", "cmake-modules", "include", "templates"):
+    for part in ("CMakeLists.txt", "LICENSE", "cmake-modules", "include", "release", "templates"):
         (tree / part).symlink_to(ROOT / part)
     generator = tree / "generator"
     generator.mkdir()

@@ -32,6 +32,10 @@ def compiler_folders() -> list[str]:
     return [line.strip() for line in inside.splitlines() if line.strip()]
 
 
+#: The folders of our C++, and of the templates of the glue.
+OURS = ("include", "templates")
+
+
 @dataclass
 class Use:
     """A declaration of PyTorch that our tree names, and where."""
@@ -72,8 +76,12 @@ class Program:
         self.unit = Index.create().parse(MAIN, self.arguments, files, options)
 
     def ours(self, cursor: Cursor) -> str | None:
-        """The path of a cursor in our tree, or None for one elsewhere."""
-        return self._inside(cursor, self.root)
+        """The path of a cursor in our tree, or None for one elsewhere.
+
+        An environment with PyTorch may lie in our tree too, below build/.
+        """
+        path = self._inside(cursor, self.root)
+        return path if path and path.split(os.sep)[0] in OURS else None
 
     def theirs(self, cursor: Cursor) -> str | None:
         """The path of a cursor in PyTorch's folder of headers."""
