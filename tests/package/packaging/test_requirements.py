@@ -25,6 +25,7 @@ class Fresh:
         self.link("torch", "torchgen")
         for path in own.glob("backendkit*"):
             (self.site / path.name).symlink_to(path)
+        (folder / "bin" / "backendgen").symlink_to(tools.parent / "backendgen")
         # Of the machine's programs those that compile, but no CMake and no Ninja.
         programs = folder / "programs"
         programs.mkdir()
