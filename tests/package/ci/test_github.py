@@ -197,7 +197,7 @@ def test_nightly_makes_nothing_red(files: dict[str, Path]) -> None:
 
 def test_commands_of_the_page(project: Path) -> None:
     page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    (commands,) = re.findall(r"(?ms)^```sh\n(.*?)^```", page)
+    commands = re.findall(r"(?ms)^```console\n(.*?)^```", page)[0]
     path = os.pathsep.join([str(Path(BACKENDGEN).parent), os.environ["PATH"]])
     output("bash", "-ec", commands, cwd=project, env={**os.environ, "PATH": path})
     for line in commands.splitlines():
