@@ -184,7 +184,12 @@ def test_an_interrupted_run(planted: Path, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--report", "../card.json", "."]
     running = subprocess.Popen(
-        command, cwd=planted, env=environment(SLOW=str(begun)), stdout=subprocess.DEVNULL
+        command,
+        cwd=planted,
+        env=environment(SLOW=str(begun)),
+        stdout=subprocess.DEVNULL,
+        # A shell's background jobs, of which this may be one, ignore SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     for _ in range(600):
         if begun.exists():
