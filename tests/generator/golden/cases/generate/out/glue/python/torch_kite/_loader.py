@@ -63,15 +63,6 @@ def _releases(folder: str) -> list[str]:
     return sorted(releases, key=lambda name: tuple(map(int, name.split("."))))
 
 
-def _listed(releases: list[str]) -> str:
-    """Releases for people: "2.5 to 2.15", or "2.5, 2.7 and 2.8"."""
-    numbers = [tuple(map(int, release.split("."))) for release in releases]
-    row = [(numbers[0][0], numbers[0][1] + place) for place in range(len(numbers))]
-    if len(releases) > 2 and numbers == row:
-        return f"{releases[0]} to {releases[-1]}"
-    return " and ".join(filter(None, [", ".join(releases[:-1]), releases[-1]]))
-
-
 def _choose_library() -> str:
     """The path of the library for this PyTorch. Raises BackendError if there is none."""
     folder = os.path.join(_package_folder(), "lib")
@@ -83,7 +74,7 @@ def _choose_library() -> str:
     if minor not in releases:
         if not _handshake_is_off():
             raise BackendError(
-                f"{_TITLE} was built for PyTorch {_listed(releases)}, "
+                f"{_TITLE} was built for PyTorch {_release.listed(releases)}, "
                 f"but this is PyTorch {version}\n"
                 f'help: `pip install "torch=={releases[-1]}.*"`, or '
                 f"`pip install --upgrade {_build.PACKAGE}` for a build for PyTorch {minor}"

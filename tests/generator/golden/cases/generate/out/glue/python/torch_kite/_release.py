@@ -24,6 +24,15 @@ def known_to_c(names: Iterable[str]) -> list[str]:
     return [name for name in names if hasattr(torch._C, name)]
 
 
+def listed(releases: list[str]) -> str:
+    """Names of releases for people: "2.5 to 2.15", or "2.5, 2.7 and 2.8"."""
+    numbers = [tuple(map(int, release.split("."))) for release in releases]
+    row = [(numbers[0][0], numbers[0][1] + place) for place in range(len(numbers))]
+    if len(releases) > 2 and numbers == row:
+        return f"{releases[0]} to {releases[-1]}"
+    return " and ".join(filter(None, [", ".join(releases[:-1]), releases[-1]]))
+
+
 def classes_of_interface(module: types.ModuleType) -> dict[str, Any]:
     """The event and stream classes of an interface in `torch._dynamo.device_interface`.
 
