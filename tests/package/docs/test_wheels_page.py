@@ -61,7 +61,7 @@ def test_separate_debug_symbols_of_a_repaired_wheel(tmp_path: Path) -> None:
     words = ["wheel", "--repair", "--debug-symbols", "--no-smoke", "--python", TOOLS]
     said = run(backendgen, *words, cwd=project, CMAKE_ARGS=arguments)
     assert "Split debug symbols" in said
-    assert "Repaired manylinux_2_" in said
+    assert "Repaired manylinux" in said
 
     (wheel,) = (project / "dist").glob("*.whl")
     assert "manylinux_2_" in wheel.name
