@@ -244,6 +244,8 @@ def test_devices_that_cannot_be_counted(
 import os, sys
 print(torch.foo.device_count(), torch.foo.is_available(), torch.ones(2).sum().item(), flush=True)
 child = os.fork()
+if child:  # one after the other: lines of two processes at once run into each other
+    os.waitpid(child, 0)
 for use in (lambda: torch.ones(1, device="foo"), lambda: torch.ones(1).to("foo:0"),
             lambda: torch.foo.set_device(0), lambda: torch.Stream(device="foo:0").query()):
     try:
@@ -252,7 +254,6 @@ for use in (lambda: torch.ones(1, device="foo"), lambda: torch.ones(1).to("foo:0
         print(str(error).splitlines()[0], flush=True)
 if child == 0:
     os._exit(0)
-os.waitpid(child, 0)
 """,
         device_count=what,
     )
