@@ -194,7 +194,7 @@ std::optional<fs::path> join(const Project& project, const std::vector<BuiltWhee
                 context)) {
     return std::nullopt;
   }
-  return folder / context.disk.list(folder).front();
+  return wheel_in(folder, context.disk);
 }
 
 std::string size_of(std::size_t bytes) {

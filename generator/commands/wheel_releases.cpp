@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "base/tool.h"
 #include "torch/search.h"
 
@@ -18,16 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kPatches = 100;  // more than any release had
-
-std::vector<std::string> split(const std::string& names) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= names.size();) {
-    const std::size_t end = std::min(names.find(',', start), names.size());
-    parts.push_back(names.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
 
 bool same_minor(const TorchVersion& one, const TorchVersion& other) {
   return one.major == other.major && one.minor == other.minor;
@@ -170,7 +161,8 @@ std::optional<std::vector<WheelRelease>> find_releases(const WheelReleasesOption
   Finder finder(options, description, context);
   std::vector<WheelRelease> releases;
   bool whole = true;
-  for (const std::string& name : split(options.names)) {
+  for (const std::string_view part : split(options.names, ",")) {
+    const std::string name(part);
     if (name.empty()) {
       problems.error("`--torch` has an empty name among its commas")
           .help.push_back("write releases as in `--torch 2.11,2.12,2.13`");
