@@ -99,7 +99,14 @@ class _Project:
 
     def __init__(self) -> None:
         self.folder = Path.cwd()
-        command = [backendkit.executable(), "check", "backend.toml", "--format", "json"]
+        try:
+            program = backendkit.executable()
+        except FileNotFoundError as error:
+            raise SystemExit(
+                f"error: {error}\n"
+                "help: `python -m pip install --force-reinstall --no-deps backendkit`"
+            ) from None
+        command = [program, "check", "backend.toml", "--format", "json"]
         command += ["--torch", _torch_folder()]
         checked = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=False)
         if checked.returncode != 0:

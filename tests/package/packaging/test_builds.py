@@ -167,6 +167,22 @@ def test_no_pytorch(copy: Path, tools: Path, builder: Environment, tmp_path: Pat
     assert "Traceback" not in text
 
 
+def test_a_backendkit_whose_program_is_gone(
+    copy: Path, builder: Environment, tmp_path: Path
+) -> None:
+    hide = tmp_path / "hide"
+    hide.mkdir()
+    (hide / "sitecustomize.py").write_text(
+        "import os.path\n"
+        "there = os.path.isfile\n"
+        "os.path.isfile = lambda path: os.path.basename(path) != 'backendgen' and there(path)\n"
+    )
+    text = builder.pip("wheel", copy, cwd=tmp_path, status=1, PYTHONPATH=str(hide))
+    assert "error: found no backendgen" in text
+    assert "help: `python -m pip install --force-reinstall --no-deps backendkit`" in text
+    assert "Traceback" not in text
+
+
 def test_moved_project_builds_again(
     project: Path, wheel: Path, builder: Environment, tmp_path: Path
 ) -> None:
