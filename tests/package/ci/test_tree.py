@@ -84,6 +84,20 @@ def test_test_files_have_names_of_their_own() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+def test_modules_of_tests_have_names_of_their_own() -> None:
+    # Python has one `machine`, whichever folder's tests import it first.
+    places: dict[str, set[str]] = {}
+    for name in ours(files()):
+        if not name.startswith("tests/") or not name.endswith(".py"):
+            continue
+        for module in re.findall(r"^(?:from|import) (\w+)", text(name), re.M):
+            beside = Path(name).with_name(f"{module}.py")
+            if module != "conftest" and (ROOT / beside).is_file():
+                places.setdefault(module, set()).add(str(beside))
+    assert len(places) > 10
+    assert {module: where for module, where in places.items() if len(where) > 1} == {}
+
+
 def rooms() -> list[str]:
     """The rooms of the generator, each of which includes only those before it."""
     listed = re.search(r"set\(BACKENDGEN_ROOMS ([\w ]+)\)", text("generator/CMakeLists.txt"))

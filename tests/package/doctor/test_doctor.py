@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults import FAULTS, Fault
-from machine import Machine, install, make_torch
+from doctor_faults import FAULTS, Fault
+from doctor_machine import Machine, install, make_torch
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from machine import Machine, compile_library, install
+from doctor_machine import Machine, compile_library, install
 
 Steps = Callable[[Machine], Iterator[None]]
 
