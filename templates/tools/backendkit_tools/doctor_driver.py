@@ -35,9 +35,7 @@ def judge(facts: dict[str, Any], report: Report, folders: Sequence[str]) -> None
             _judge_node(node, report)
 
 
-def _judge_libraries(
-    names: list[str], advice: str, report: Report, folders: Sequence[str]
-) -> None:
+def _judge_libraries(names: list[str], advice: str, report: Report, folders: Sequence[str]) -> None:
     if not names:
         return
     loaded = list_libraries(os.path.realpath(sys.executable), list(folders), tuple(names))

@@ -52,12 +52,13 @@ def judge(facts: dict[str, Any], python: Python, report: Report) -> Runtime:
             report.bad("runtime.files", text, help_, f"{order} cannot be read")
         return Runtime(usable=False)
     libraries = Path(folder, "lib")
-    usable = [_judge_library(libraries / one, help_, report) for one in names]
-    return Runtime(all(usable), (str(libraries),))
+    whole = [_judge_library(libraries / one, help_, report) for one in names]
+    usable = all(whole) and not _judge_missing([libraries / one for one in names], report)
+    return Runtime(usable, (str(libraries),))
 
 
 def _judge_library(path: Path, help_: str, report: Report) -> bool:
-    """Whether the backend can open it."""
+    """Whether it is one for this machine."""
     problem = damage(path)
     if problem:
         if str(path) not in report.damaged:
@@ -67,13 +68,20 @@ def _judge_library(path: Path, help_: str, report: Report) -> bool:
     if machine:
         text = f"{path} is for {machine}"
         report.bad("runtime.library", text, help_, "a wheel for another machine was installed")
-        return False
-    loaded = list_libraries(str(path), [str(path.parent)])
-    for name, who in loaded.missing.items():
+    return not machine
+
+
+def _judge_missing(paths: list[Path], report: Report) -> bool:
+    """Whether they need a library that is nowhere. Each is reported once, whoever needs it."""
+    missing: dict[str, str] = {}
+    for path in paths:
+        for name, who in list_libraries(str(path), [str(path.parent)]).missing.items():
+            missing.setdefault(name, who or str(path))
+    for name, who in missing.items():
         report.bad(
             "runtime.missing",
             f"{name} is missing",
             f"install what has {name}, or add its folder to LD_LIBRARY_PATH",
-            f"{who or path} needs it",
+            f"{who} needs it",
         )
-    return not loaded.missing
+    return bool(missing)

@@ -3,10 +3,10 @@
 
     repair WHEEL [--platform TAG] [--bundle GLOB]... [--exclude GLOB]... [--runtime FACTS]
 
-The libraries of [wheel.runtime], of which FACTS are those of runtime_wheel.py, stay where they are:
-in a wheel of their own, which may be this one. auditwheel does the work; this judges first what the wheel needs, and writes the result in the
+auditwheel does the work; this judges first what the wheel needs, and writes the result in the
 place of WHEEL under its new name. The names of bundled libraries contain a hash of their contents,
-so that wheels which were repaired apart can be merged.
+so that wheels which were repaired apart can be merged. The libraries of [wheel.runtime], which
+FACTS say as runtime_wheel.py has them, stay in a wheel of their own, which may be WHEEL.
 """
 
 from __future__ import annotations

@@ -521,7 +521,7 @@ def no_runtime(m: Machine) -> Iterator[None]:
     runtime(m)
 
 
-@fault("fail", "runtime.version", "needs foo-runtime>=4.2,<5, but 4.1.0 is", '"foo-runtime>=4.2,<5"')
+@fault("fail", "runtime.version", "needs foo-runtime>=4.2,<5, but 4.1.0 is", "pip install")
 def old_runtime(m: Machine) -> Iterator[None]:
     runtime(m, "4.1.0")
     yield
