@@ -22,9 +22,7 @@ struct Version {
   int post = -1;
   int dev = std::numeric_limits<int>::max();
 
-  bool is_before_release() const {
-    return phase != 4 || (post < 0 && dev != std::numeric_limits<int>::max());
-  }
+  bool is_before_release() const { return phase != 4 || dev != std::numeric_limits<int>::max(); }
   bool has_same_release(const Version& other) const {
     return epoch == other.epoch && release == other.release;
   }

@@ -236,6 +236,16 @@ def test_an_editable_install_finds_it(
     assert environment.says(WORKS, tmp_path) == "[2.0, 2.0] 2"
 
 
+def test_the_commands_that_the_page_shows() -> None:
+    """They are those of this file."""
+    page = (ROOT / "docs" / "wheels.md").read_text(encoding="utf-8")
+    part = page.partition("## The driver's libraries in a package of their own")[2]
+    part = part.partition("\n## ")[0]
+    blocks = re.findall(r"^```console\n(.*?)^```$", part, flags=re.M | re.S)
+    assert blocks == ["backendgen wheel --runtime --repair\nbackendgen wheel --repair\n"]
+    assert "needs foo-runtime>=4.2,<5, but 4.1.0 is installed\n" in part
+
+
 def test_the_same_bytes(tmp_path: Path) -> None:
     made = set()
     for number, (zone, mask) in enumerate((("UTC", 0o022), ("Asia/Tokyo", 0o077))):
@@ -291,7 +301,7 @@ def test_libraries_that_cannot_be_packed(tmp_path: Path) -> None:
 
     other = compile_library(folder / "libfoo_other.so", "int x;", soname="libfoodriver.so.4")
     said = refused()
-    assert "driver/lib/libfoo_other.so have one SONAME, libfoodriver.so.4" in said
+    assert "driver/lib/libfoodriver.so.4 have one SONAME, libfoodriver.so.4" in said
     other.unlink()
 
     subprocess.run(["gcc", "-shared", "-o", other, "-x", "c", "/dev/null"], check=True)
