@@ -54,7 +54,7 @@ def _admits(operator: str, ours: _Key, bound: _Key) -> bool:
 
 
 def _is_before(key: _Key) -> bool:
-    return key[2] != _NO_PHASE
+    return key[2] != _NO_PHASE or key[5] != _NO_DEV
 
 
 def admits(requirement: str, version: str) -> bool:
