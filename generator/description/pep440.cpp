@@ -23,9 +23,6 @@ struct Version {
   int dev = std::numeric_limits<int>::max();
 
   bool is_before_release() const { return phase != 4 || dev != std::numeric_limits<int>::max(); }
-  bool has_same_release(const Version& other) const {
-    return epoch == other.epoch && release == other.release;
-  }
   auto tie() const { return std::tie(epoch, release, phase, pre, post, dev); }
 };
 
@@ -74,10 +71,14 @@ bool admits_clause(std::string_view clause, const Version& version) {
     if (op == "<=") return ours <= theirs;
     if (op == "==") return ours == theirs;
     if (op == "!=") return ours != theirs;
-    // What comes just before or after the bound's own release is part of it.
-    const bool same = version.has_same_release(bound);
-    if (op == ">") return ours > theirs && !(same && version.post >= 0 && bound.post < 0);
-    return ours < theirs && !(same && version.is_before_release() && !bound.is_before_release());
+    const bool same = version.epoch == bound.epoch && version.release == bound.release;
+    const bool of_bound = same && version.phase == bound.phase && version.pre == bound.pre;
+    if (op == ">") {  // post-releases of the bound are not after it
+      return ours > theirs && !(of_bound && version.post >= 0 && bound.post < 0);
+    }
+    // Nor is what leads to the bound before it: 5rc1 is not before 5.
+    const bool leads = bound.post < 0 ? same : of_bound && version.post == bound.post;
+    return ours < theirs && !(leads && !bound.is_before_release());
   }
   return false;
 }

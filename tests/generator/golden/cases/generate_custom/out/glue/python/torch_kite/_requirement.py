@@ -46,11 +46,11 @@ def _admits(operator: str, ours: _Key, bound: _Key) -> bool:
         return (ours == bound) is (operator == "==")
     if operator in (">=", "<="):
         return ours >= bound if operator == ">=" else ours <= bound
-    # What comes just before or after the bound's own release is part of it.
-    same = ours[:2] == bound[:2]
-    if operator == ">":
-        return ours > bound and not (same and ours[4] >= 0 > bound[4])
-    return ours < bound and not (same and _is_before(ours) and not _is_before(bound))
+    if operator == ">":  # post-releases of the bound are not after it
+        return ours > bound and not (ours[:4] == bound[:4] and ours[4] >= 0 > bound[4])
+    # Nor is what leads to the bound before it: 5rc1 is not before 5.
+    leads = ours[:2] == bound[:2] if bound[4] < 0 else ours[:5] == bound[:5]
+    return ours < bound and not (leads and not _is_before(bound))
 
 
 def _is_before(key: _Key) -> bool:
