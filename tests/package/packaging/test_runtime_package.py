@@ -295,6 +295,10 @@ def test_libraries_that_cannot_be_packed(tmp_path: Path) -> None:
         assert not (project / "dist").exists()
         return said
 
+    said = refused("--python", "nothing")
+    assert "cannot run `nothing`: No such file" in said
+    assert "help: name a Python: `--python EXE`" in said
+
     (folder / "libfoo.txt").write_text("text")
     assert "driver/lib/libfoo.txt of [wheel.runtime] is not a library" in refused()
     (folder / "libfoo.txt").unlink()
