@@ -105,6 +105,7 @@ const std::vector<Registered>& commands() {
          {"with-pip", "", "let pip get those that are not installed"},
          {"local-version", "", "a wheel for each release, with +torch2.13 in its version"},
          {"repair", "", "give it a manylinux tag, and bundle libraries as [wheel] says"},
+         {"runtime", "", "only the wheel of the driver's libraries, as [wheel.runtime] says"},
          {"debug-symbols", "", "put the debug symbols into an archive beside the wheel"},
          {"no-smoke", "", "do not import the result"}}},
        [](const Arguments& a, Context& context) {
@@ -117,6 +118,7 @@ const std::vector<Registered>& commands() {
          options.with_pip = a.has("with-pip");
          options.local_version = a.has("local-version");
          options.repair = a.has("repair");
+         options.runtime = a.has("runtime");
          options.debug_symbols = a.has("debug-symbols");
          return run_wheel(options, context);
        }},

@@ -5,6 +5,7 @@
 
 #include "description/describe_json.h"
 #include "description/load.h"
+#include "description/runtime_libraries.h"
 #include "glue/analyze.h"
 
 namespace backendgen {
@@ -33,7 +34,10 @@ int run_check(const CheckOptions& options, Context& context) {
   AnalyzeOptions how;
   how.torch = options.torch;
   how.needs_torch = false;
-  const Analysis analysis = analyze(*opened, how, context);
+  Analysis analysis = analyze(*opened, how, context);
+  if (!json) {  // a build needs these files only once the driver's package is built
+    find_runtime_libraries(analysis.description, opened->folder, context.disk, analysis.problems);
+  }
   context.console.report(analysis.problems, opened->source);
   if (analysis.problems.has_errors()) return kNo;
   if (json) {

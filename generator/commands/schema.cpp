@@ -32,7 +32,7 @@ std::string value_schema(const Key& key) {
   return fmt::format(
       "\"type\": \"array\",\n\"uniqueItems\": true,\n\"minItems\": {},\n"
       "\"items\": {{ {} }}",
-      is_of_kernels(key) ? 1 : 0, one);
+      is_of_kernels(key) || key.required ? 1 : 0, one);
 }
 
 /// The value of a description without the key, in JSON; empty where it is no fixed one.
@@ -104,6 +104,9 @@ int run_schema(Context& context) {
   values.texts["keys_of_kernels"] = properties(kernel, 14);
   values.texts["required_of_custom"] = required(custom);
   values.texts["keys_of_custom"] = properties(custom, 10);
+  const std::vector<Key> runtime = keys_of("wheel.runtime");
+  values.texts["required_of_runtime"] = required(runtime);
+  values.texts["keys_of_runtime"] = properties(runtime, 8);
   values.texts["dtypes"] = quoted(dtype_names());
   values.texts["amp_dtypes"] = quoted(amp_dtype_names());
   context.console.data(fill(find_template("schema/backend.schema.json"), values));

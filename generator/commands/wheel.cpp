@@ -9,9 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/tool.h"
 #include "commands/build_wheel.h"
+#include "commands/runtime_wheel.h"
 #include "commands/wheel_releases.h"
+#include "commands/wheel_steps.h"
 #include "description/load.h"
 #include "description/read.h"
 #include "glue/analyze.h"
@@ -23,30 +24,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Runs a tool and shows what it says; whether it was content.
-bool run_tool(const std::string& python, const std::string& module,
-              const std::vector<std::string>& arguments, const fs::path& folder,
-              const std::string& unexpected, Context& context) {
-  const Outcome outcome = context.process.run(tool_command(python, module, arguments, folder));
-  return show_tool(outcome, unexpected, context) == kDone;
-}
-
-/// Puts the wheel where it is wanted, whole or not at all.
-bool deliver(const fs::path& wheel, const fs::path& target, Context& context) {
-  const fs::path beside = target.string() + ".new";
-  const auto deliver_it = [&]() -> Result<void> {
-    const auto bytes = context.disk.read(wheel);
-    if (!bytes) return Failure{bytes.why()};
-    if (auto written = context.disk.write(beside, *bytes); !written) return written;
-    return context.disk.rename(beside, target);
-  };
-  const Result<void> delivered = deliver_it();
-  if (delivered) return true;
-  std::ignore = context.disk.remove(beside);
-  context.refuse(fmt::format("cannot write {}: {}", shown(target, context), delivered.why()));
-  return false;
-}
-
 /// A project whose wheel is wanted.
 struct Project {
   const WheelOptions& options;
@@ -54,6 +31,7 @@ struct Project {
   Description description;
   std::string python;
   fs::path out;
+  std::string runtime = {};  // of [wheel.runtime], for the tools; empty without it
 
   fs::path build() const { return opened.folder / "build"; }
 };
@@ -108,18 +86,6 @@ bool name_is_free(const Project& project, const std::vector<WheelRelease>& relea
                   context.folder, "the wheels that are there could not be read", context);
 }
 
-/// The tool repair's words for a description.
-std::vector<std::string> repair_words(const fs::path& wheel, const Description& description) {
-  std::vector<std::string> words = {wheel.string()};
-  const auto add = [&words](const char* option, const Text& value) {
-    words.push_back(fmt::format("{}={}", option, value.value));
-  };
-  if (!description.platform.value.empty()) add("--platform", description.platform);
-  for (const Text& pattern : description.bundle) add("--bundle", pattern);
-  for (const Text& pattern : description.exclude) add("--exclude", pattern);
-  return words;
-}
-
 /// What is done to a wheel that was built, as the options say: each tool may give it a new name.
 bool finish(const Project& project, const WheelBuild& build, const std::string& minor,
             BuiltWheel& wheel, Context& context) {
@@ -139,7 +105,8 @@ bool finish(const Project& project, const WheelBuild& build, const std::string& 
     }
   }
   if (project.options.repair &&
-      !change("repair", repair_words(wheel.file, description), "the wheel could not be repaired")) {
+      !change("repair", repair_words(wheel.file, description, project.runtime),
+              "the wheel could not be repaired")) {
     return false;
   }
   return !project.options.local_version || change("relabel", {wheel.file.string(), minor},
@@ -172,11 +139,11 @@ std::optional<BuiltWheel> make_wheel(Project& project, const WheelRelease& relea
   auto wheel = build_wheel(build, project.description, context);
   if (!wheel || !finish(project, build, name, *wheel, context)) return std::nullopt;
   const Description& description = project.description;
-  const bool good =
-      run_tool(wheel->python, "verify_wheel",
-               {wheel->file.string(), description.name.value, description.package.value, name,
-                project.opened.folder.string(), project.options.smoke ? "smoke" : "no-smoke"},
-               build.folder, "the wheel could not be verified", context);
+  const bool good = run_tool(wheel->python, "verify_wheel",
+                             {wheel->file.string(), description.name.value,
+                              description.package.value, name, project.opened.folder.string(),
+                              project.options.smoke ? "smoke" : "no-smoke", project.runtime},
+                             build.folder, "the wheel could not be verified", context);
   return good ? wheel : std::nullopt;
 }
 
@@ -197,15 +164,10 @@ std::optional<fs::path> join(const Project& project, const std::vector<BuiltWhee
   return wheel_in(folder, context.disk);
 }
 
-std::string size_of(std::size_t bytes) {
-  constexpr double kKib = 1024;
-  return bytes < kKib * kKib ? fmt::format("{:.0f} KiB", static_cast<double>(bytes) / kKib)
-                             : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kKib / kKib);
-}
-
 }  // namespace
 
 int run_wheel(const WheelOptions& options, Context& context) {
+  if (options.runtime) return run_runtime_wheel(options, context);
   const auto started = std::chrono::steady_clock::now();
   const auto opened = open_description(options.description, context);
   if (!opened) return kNo;
@@ -224,6 +186,9 @@ int run_wheel(const WheelOptions& options, Context& context) {
                           fmt::format("to use only CMake, build the target `{}_wheel`",
                                       project.description.name.value));
   }
+  const auto runtime = runtime_facts(*opened, project.description, context);
+  if (!runtime) return kNo;
+  project.runtime = *runtime;
   if (!name_is_free(project, *releases, context)) return kNo;
 
   std::vector<BuiltWheel> wheels;
@@ -251,13 +216,7 @@ int run_wheel(const WheelOptions& options, Context& context) {
     if (!deliver(wheel.symbols, project.out / (name + ".debug.zip"), context)) return kNo;
   }
   for (const fs::path& file : files) {
-    const fs::path target = project.out / file.filename();
-    if (!deliver(file, target, context)) return kNo;
-    const auto bytes = context.disk.read(target);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
-    context.console.status("Finished",
-                           fmt::format("{} ({}) in {:.0f} s", shown(target, context),
-                                       size_of(bytes ? bytes->size() : 0), elapsed.count()));
+    if (!finish_wheel(file, project.out, started, context)) return kNo;
   }
   return kDone;
 }

@@ -16,6 +16,7 @@ struct WheelOptions {
   bool with_pip = false;       // of `torch`, those that are not installed
   bool local_version = false;  // the release in the wheel's version; several wheels, not joined
   bool debug_symbols = false;  // with debug information in an archive beside the wheel
+  bool runtime = false;        // only the wheel of the driver's libraries: [wheel.runtime]
   bool repair = false;         // a manylinux tag, and the libraries of [wheel] bundle inside
 };
 

@@ -45,6 +45,9 @@ std::string describe_json(const Description& description,
   add("torch_requires", quote(description.torch_requires.value));
   add("kernels", fmt::format("{}", description.kernels.size()));
   add("entry_points", entry_points_json(description));
+  if (!description.runtime_package.value.empty()) {
+    add("runtime_requirement", quote(description.runtime_requirement()));
+  }
   if (torch) {
     const TorchVersion& version = torch->version;
     add("torch_version", quote(version.text()));

@@ -96,6 +96,11 @@ struct Description {
   Text platform;              // the newest manylinux tag that is accepted; empty: any
   std::vector<Text> bundle;   // globs of libraries that the wheel contains
   std::vector<Text> exclude;  // and of those that it finds on the user's machine
+  // [wheel.runtime]; empty without the table
+  Text runtime_package;                 // what pip installs: foo-runtime
+  Text runtime_version;                 // a PEP 440 version
+  std::vector<Text> runtime_libraries;  // relative paths of the project's files, with wildcards
+  Text runtime_requires;                // clauses such as ">=4.2,<5"
   // [doctor]
   std::vector<Text> driver_libraries;  // what the driver must have: libfoo.so.1
   std::vector<Text> device_nodes;      // patterns of files below /dev
@@ -107,6 +112,9 @@ struct Description {
   /// The Python module that becomes `torch.<name>`'s package: `torch_foo`, or
   /// `foo_frameworks.torch`.
   std::string module() const;
+
+  /// What the backend's wheel requires of the driver's own: `foo-runtime>=4.2,<5`; may be empty.
+  std::string runtime_requirement() const;
 };
 
 }  // namespace backendgen

@@ -47,6 +47,12 @@ constexpr Rule kCustom = {nullptr, nullptr, "custom"};
 constexpr Rule kPlatform = {"a platform", judge_platform, "platform"};
 constexpr Rule kLibraryPattern = {"a pattern of libraries", judge_library_pattern,
                                   "library_pattern"};
+constexpr Rule kRuntimePackage = {nullptr, nullptr, "runtime"};
+constexpr Rule kDistribution = {"a package name", judge_distribution_name, "distribution_name"};
+constexpr Rule kProjectLibrary = {"a library of the project", judge_project_library,
+                                  "project_library"};
+constexpr Rule kPackageRequirement = {"a requirement of the package", judge_package_requirement,
+                                      "package_requirement"};
 constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
 
 constexpr Key kKeys[] = {
@@ -211,6 +217,34 @@ constexpr Key kKeys[] = {
      "the newest platform that the wheel may require, such as `manylinux_2_28`, without the "
      "architecture. `backendgen wheel --repair` names the symbols that need a newer one",
      "manylinux_2_28"},
+    {"wheel",
+     "runtime",
+     {},
+     &kRuntimePackage,
+     "",
+     "none",
+     "`[wheel.runtime]`: the driver's libraries in a package of their own, which `backendgen wheel "
+     "--runtime` builds and the backend's wheel requires; see docs/wheels.md",
+     ""},
+    {"wheel.runtime", "package", &Description::runtime_package, &kDistribution, "<name>-runtime",
+     "",
+     "what pip installs: lower-case words with `-` or `_` between, at most 64 characters. Python "
+     "knows it as `foo_runtime`",
+     "foo-runtime"},
+    {"wheel.runtime", "version", &Description::runtime_version, &kVersion, "", "",
+     "that package's version, by PEP 440. It changes when the driver does, and the backend's does "
+     "not have to",
+     "4.2.0", true},
+    {"wheel.runtime", "libraries", &Description::runtime_libraries, &kProjectLibrary, "", "",
+     "the shared libraries: files of the project, as paths relative to the folder of "
+     "`backend.toml`, in which `*` and `?` stand for other characters",
+     "driver/lib/libfoodriver.so.4", true},
+    {"wheel.runtime", "requires", &Description::runtime_requires, &kPackageRequirement, "",
+     "`version` without its patch number, up to the next major one, such as `>=4.2,<5`",
+     "the versions of that package with which the backend works: clauses separated by commas, each "
+     "an operator (`>=`, `<=`, `<`, `>`, `==` or `!=`) and a version. `version` has to be one of "
+     "them",
+     ">=4.2,<5"},
     {"doctor", "libraries", &Description::driver_libraries, &kLibrary, "", "",
      "the shared libraries of your driver, by the names that the system's loader looks for",
      "libfoo.so.1"},

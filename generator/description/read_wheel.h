@@ -8,7 +8,8 @@
 
 namespace backendgen {
 
-/// Reads the table [wheel], which may be null. Its unknown keys are reported by the caller.
+/// Reads the table [wheel], which may be null, and [wheel.runtime]; after [backend]. Its unknown
+/// keys are reported by the caller.
 void read_wheel(const Value* wheel, ValueReader& reader, Diagnostics& problems,
                 Description& result);
 

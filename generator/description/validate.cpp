@@ -210,6 +210,17 @@ std::optional<Complaint> judge_package_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<Complaint> judge_distribution_name(std::string_view name) {
+  std::string module(name);
+  std::replace(module.begin(), module.end(), '-', '_');
+  if (!module.empty() && module.back() == '_') {
+    return complain(fmt::format("it ends with `{}`, which pip refuses", name.back()),
+                    "write " + in_ticks(name.substr(0, name.size() - 1)));
+  }
+  if (module.find("__") != module.npos) return complain("it has two separators in a row");
+  return judge_package_name(module);
+}
+
 std::optional<Complaint> judge_display_name(std::string_view name) {
   return judge_line(name, 64);
 }

@@ -84,6 +84,17 @@ std::optional<Complaint> judge_python_function(std::string_view target);
 /// A manylinux tag without its architecture: `manylinux_2_28`.
 std::optional<Complaint> judge_platform(std::string_view platform);
 
+/// What pip installs: lower-case words with `-` or `_` between, which as a name of Python's is a
+/// package name as above.
+std::optional<Complaint> judge_distribution_name(std::string_view name);
+
+/// Clauses such as `>=4.2` or `!=4.3.1` with commas between, each with a version of PEP 440.
+std::optional<Complaint> judge_package_requirement(std::string_view requirement);
+
+/// A relative path of a shared library below the project's folder, in which `*` and `?` stand for
+/// other characters.
+std::optional<Complaint> judge_project_library(std::string_view pattern);
+
 /// File names of shared libraries, with `*`, `?` and `[...]` as in a shell; never one of PyTorch's.
 std::optional<Complaint> judge_library_pattern(std::string_view pattern);
 

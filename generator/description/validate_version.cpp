@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/text.h"
 #include "description/validate.h"
 #include "torch/install.h"
 
@@ -37,6 +38,11 @@ class Reader {
  private:
   std::string_view text_;
 };
+
+bool take_operator(Reader& reader) {
+  return reader.take(">=") || reader.take("<=") || reader.take("==") || reader.take("!=") ||
+         reader.take(">") || reader.take("<");
+}
 
 bool is_public_version(Reader& reader) {
   if (!reader.number()) return false;
@@ -92,6 +98,22 @@ std::optional<Complaint> judge_version(std::string_view version) {
   return Complaint{"it is not a version by PEP 440 in its normal form", help};
 }
 
+std::optional<Complaint> judge_package_requirement(std::string_view requirement) {
+  const std::string help = "write clauses such as `>=4.2,<5`";
+  if (requirement.empty()) return Complaint{"it is empty", help};
+  if (requirement.size() > 200) return Complaint{"it is longer than 200 characters", ""};
+  if (requirement.find(' ') != requirement.npos) return Complaint{"it has a blank", help};
+  for (const std::string_view clause : split(requirement, ",")) {
+    Reader reader(clause);
+    if (!take_operator(reader)) {
+      return Complaint{"a clause starts with `>=`, `<=`, `>`, `<`, `==` or `!=`", help};
+    }
+    const std::string_view version = reader.rest();
+    if (!is_public_version(reader)) return Complaint{in_ticks(version) + " is not a version", help};
+  }
+  return std::nullopt;
+}
+
 std::optional<Complaint> judge_torch_requirement(std::string_view requirement) {
   const std::string help = "write clauses such as `>=2.5,<2.15`";
   if (requirement.empty()) return Complaint{"it is empty", help};
@@ -108,9 +130,7 @@ std::optional<Complaint> judge_torch_requirement(std::string_view requirement) {
     at = comma + 1;
     if (clause.empty()) return Complaint{"it has an empty clause", help};
     Reader reader(clause);
-    const bool comparison = reader.take(">=") || reader.take("<=") || reader.take("==") ||
-                            reader.take("!=") || reader.take(">") || reader.take("<");
-    if (!comparison) {
+    if (!take_operator(reader)) {
       return Complaint{"a clause starts with `>=`, `<=`, `>`, `<`, `==` or `!=`", help};
     }
     const std::string_view release = reader.rest();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/diagnostic.h"
+#include "base/text.h"
 #include "description/validate.h"
 
 namespace backendgen {
@@ -42,6 +43,27 @@ std::optional<Complaint> judge_platform(std::string_view platform) {
     }
   }
   return Complaint{"it is not a manylinux tag `manylinux_X_Y`", help};
+}
+
+std::optional<Complaint> judge_project_library(std::string_view pattern) {
+  const std::string help = "write a path such as `driver/lib/libfoo.so.1`";
+  if (pattern.empty()) return Complaint{"it is empty", help};
+  if (pattern.size() > 200) return Complaint{"it is longer than 200 characters", ""};
+  if (pattern.front() == '/') {
+    return Complaint{"it does not lie in the project",
+                     "copy it into the project, and write a path such as `driver/lib/libfoo.so.1`"};
+  }
+  for (const std::string_view part : split(pattern, "/")) {
+    if (part.empty()) return Complaint{"a part of it is empty", help};
+    if (part == "..") return Complaint{"it leaves the project's folder", help};
+    if (part == ".") return Complaint{"it has a part `.`", help};
+    for (const char c : part) {
+      const bool known = is_letter(c) || is_digit(c) ||
+                         std::string_view("._+-*?").find(c) != std::string_view::npos;
+      if (!known) return Complaint{"it has a character that such paths do not have", help};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<Complaint> judge_library_pattern(std::string_view pattern) {

@@ -176,6 +176,8 @@ Values description_values(const Description& description) {
       {"driver_libraries", python_list(description.driver_libraries)},
       {"device_nodes", python_list(description.device_nodes)},
       {"driver_install_quoted", quote(description.driver_install.value)},
+      {"runtime_package", description.runtime_package.value},
+      {"runtime_requires", description.runtime_requires.value},
       {"amp_default", autocast_default(description)},
       {"entry_points", python_entry_points(description)},
       {"torch_requires", description.torch_requires.value},
@@ -183,6 +185,7 @@ Values description_values(const Description& description) {
   };
   values.sections = {
       {"fallback_cpu", falls_back},
+      {"has_runtime_package", !description.runtime_package.value.empty()},
       {"has_kernels", !description.kernels.empty() || !description.custom.empty()},
   };
   return values;

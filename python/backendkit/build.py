@@ -45,11 +45,14 @@ except ModuleNotFoundError:
 
 __all__ = ["setup_backend"]
 
+#: What the description requires; the second only if it has [wheel.runtime].
+_REQUIREMENTS = ("torch_requirement", "runtime_requirement")
+
 
 def setup_backend(**keywords: Any) -> None:
     """Calls setuptools.setup() for the project in the working folder.
 
-    Name, version, summary, entry points and the requirement of PyTorch come from backend.toml;
+    Name, version, summary, entry points and what is required come from backend.toml;
     `keywords` are further arguments of setup(), and `install_requires` adds to what is required.
 
     The environment: CMAKE_ARGS (further arguments for CMake), CMAKE_BUILD_TYPE (default Release;
@@ -89,8 +92,8 @@ def setup_backend(**keywords: Any) -> None:
         arguments["long_description"] = Path("README.md").read_text(encoding="utf-8")
         arguments["long_description_content_type"] = "text/markdown"
     arguments.update(keywords)
-    wanted = [project.facts["torch_requirement"], *keywords.get("install_requires", [])]
-    arguments["install_requires"] = wanted
+    own = [project.facts[key] for key in _REQUIREMENTS if key in project.facts]
+    arguments["install_requires"] = [*own, *keywords.get("install_requires", [])]
     setup(**arguments)
 
 

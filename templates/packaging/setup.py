@@ -37,7 +37,7 @@ setup(
     license_files=sorted(name for name in os.listdir() if os.path.isfile(name) and name not in OURS),
     python_requires=">=3.9",
     # A library for PyTorch {{torch_minor}} cannot be loaded into another release.
-    install_requires=["torch>={{torch_minor}},<{{torch_next_minor}}"],
+    install_requires=["torch>={{torch_minor}},<{{torch_next_minor}}"{{#has_runtime_package}}, "{{runtime_package}}{{runtime_requires}}"{{/has_runtime_package}}],
     entry_points={{entry_points}},
     packages=[PACKAGE],
     ext_modules=[],

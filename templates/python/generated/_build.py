@@ -29,6 +29,10 @@ FALLBACK = "{{fallback}}"
 KERNEL_DTYPES: Optional[list[str]] = {{kernel_dtypes}}
 #: The operators with a kernel, as [operators.kernels] names them.
 KERNELS: list[str] = {{kernels}}
+#: The package that has the driver's libraries, and the versions of it that this one works with:
+#: [wheel.runtime]; empty if there is none.
+RUNTIME_PACKAGE = "{{runtime_package}}"
+RUNTIME_REQUIRES = "{{runtime_requires}}"
 #: What `backendgen doctor` looks for: [doctor] of backend.toml.
 DRIVER_LIBRARIES: list[str] = {{driver_libraries}}
 DEVICE_NODES: list[str] = {{device_nodes}}

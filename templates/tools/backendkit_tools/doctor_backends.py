@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backendkit_tools import doctor_driver
+from backendkit_tools import doctor_driver, doctor_runtime
 from backendkit_tools.doctor_dists import Dist, constants, defines, find_module, module_file
 from backendkit_tools.doctor_library import Report, judge_library, judge_record
 from backendkit_tools.doctor_python import Python
@@ -163,13 +163,16 @@ def _judge_one(backend: Backend, python: Python, torch: Torch | None, report: Re
     else:
         backend.devices = _claimed_devices(backend.folder)
     minor = torch.minor if torch is not None else ""
+    runtime = doctor_runtime.judge(backend.facts, python, report)
     for path in _libraries(backend):
         in_release = re.search(r"/lib/(\d+\.\d+)/[^/]*$", str(path))
-        current = in_release is None or in_release[1] == minor
-        judge_library(path, torch if current else None, backend.reinstall(python), python, report)
+        # Without the driver's libraries, nothing can be said of what it needs.
+        current = runtime.usable and (in_release is None or in_release[1] == minor)
+        help_ = backend.reinstall(python)
+        judge_library(path, torch if current else None, help_, python, report, runtime.folders)
     backend.paths = report.paths
     if backend.facts:
-        doctor_driver.judge(backend.facts, report)
+        doctor_driver.judge(backend.facts, report, runtime.folders)
 
 
 def _judge_target(backend: Backend, name: str, target: str, python: Python, report: Report) -> None:

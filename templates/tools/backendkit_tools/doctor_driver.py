@@ -8,6 +8,7 @@ import grp
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from backendkit_tools.doctor_elf import list_libraries
@@ -16,10 +17,11 @@ from backendkit_tools.doctor_library import Report
 __all__ = ["judge"]
 
 
-def judge(facts: dict[str, Any], report: Report) -> None:
-    """`facts` are the names of _build.py."""
+def judge(facts: dict[str, Any], report: Report, folders: Sequence[str]) -> None:
+    """`facts` are the names of _build.py; the backend opens the libraries in `folders` itself."""
     advice = str(facts.get("DRIVER_INSTALL", "")) or "install the driver of the device"
-    _judge_libraries([str(name) for name in facts.get("DRIVER_LIBRARIES", [])], advice, report)
+    names = [str(name) for name in facts.get("DRIVER_LIBRARIES", [])]
+    _judge_libraries(names, advice, report, folders)
     for pattern in facts.get("DEVICE_NODES", []):
         nodes = sorted(glob.glob(str(pattern)))
         if not nodes:
@@ -33,10 +35,10 @@ def judge(facts: dict[str, Any], report: Report) -> None:
             _judge_node(node, report)
 
 
-def _judge_libraries(names: list[str], advice: str, report: Report) -> None:
+def _judge_libraries(names: list[str], advice: str, report: Report, folders: Sequence[str]) -> None:
     if not names:
         return
-    loaded = list_libraries(os.path.realpath(sys.executable), [], tuple(names))
+    loaded = list_libraries(os.path.realpath(sys.executable), list(folders), tuple(names))
     for name in loaded.not_preloaded:
         report.bad(
             "driver.library",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from backendkit_tools import doctor_report
@@ -69,9 +70,17 @@ def judge_record(dist: Dist, help_: str, report: Report) -> None:
 
 
 def judge_library(
-    path: Path, torch: Torch | None, help_: str, python: Python, report: Report
+    path: Path,
+    torch: Torch | None,
+    help_: str,
+    python: Python,
+    report: Report,
+    folders: Sequence[str] = (),
 ) -> None:
-    """Judges a library; without `torch`, for another release, only whether it is whole."""
+    """Judges a library; without `torch`, for another release, only whether it is whole.
+
+    Libraries in `folders` are open when it is loaded.
+    """
     if not path.exists():
         return
     problem = damage(path)
@@ -89,7 +98,7 @@ def judge_library(
         return
     if torch is None or not torch.whole:
         return
-    loaded = list_libraries(str(path), [torch.libraries])
+    loaded = list_libraries(str(path), [torch.libraries, *folders])
     if loaded.trouble:
         report.doubtful(
             "backend.loader",

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a wheel one that an index takes: libraries bundled, a manylinux tag, only relative paths.
 
-    repair WHEEL [--platform TAG] [--bundle GLOB]... [--exclude GLOB]...
+    repair WHEEL [--platform TAG] [--bundle GLOB]... [--exclude GLOB]... [--runtime FACTS]
 
 auditwheel does the work; this judges first what the wheel needs, and writes the result in the
 place of WHEEL under its new name. The names of bundled libraries contain a hash of their contents,
-so that wheels which were repaired apart can be merged.
+so that wheels which were repaired apart can be merged. The libraries of [wheel.runtime], which
+FACTS say as runtime_wheel.py has them, stay in a wheel of their own, which may be WHEEL.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from backendkit_tools.elf import TORCH, Library, libraries_below, locate, matches, read_library
-from backendkit_tools.sbom import NAME, made_with, sbom
+from backendkit_tools.runtime_wheel import Facts, soname_list
+from backendkit_tools.sbom import NAME, has_kit, made_with, sbom
 from backendkit_tools.screen import fail, say
 from backendkit_tools.wheelfile import (
     Member,
@@ -47,7 +49,8 @@ def refresh_sbom(wheel: Wheel) -> None:
     path = f"{wheel.dist_info}/{NAME}"
     if path in wheel.members:
         files = {name: member.data for name, member in wheel.members.items()}
-        made = sbom(wheel.headers("METADATA"), files, made_with(files[path]))
+        before = files[path]
+        made = sbom(wheel.headers("METADATA"), files, made_with(before), has_kit(before))
         wheel.members[path] = Member(made, wheel.members[path].mode)
 
 
@@ -168,7 +171,10 @@ def main() -> None:
     parser.add_argument("--platform", default="")
     parser.add_argument("--bundle", action="append", default=[])
     parser.add_argument("--exclude", action="append", default=[])
+    parser.add_argument("--runtime", type=Facts.read)
     options = parser.parse_args()
+    if options.runtime is not None:
+        options.exclude += soname_list(options.runtime)
     patchelf = _patchelf()
     path: Path = options.wheel
     try:

@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from backendkit_tools.elf import TORCH as TORCH_PATTERNS
@@ -52,14 +53,14 @@ def _demangled(names: list[str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def missing_symbols(path: Path, root: Path, torch: Path) -> list[str]:
-    """The symbols of a library below `root` that nothing defines, as C++ writes them.
+def missing_symbols(path: Path, roots: Sequence[Path], torch: Path) -> list[str]:
+    """The symbols of a library that nothing defines, as C++ writes them.
 
-    Its libraries are looked for in the folder `torch`, below `root` and on this machine. Where one
+    Its libraries are looked for in the folder `torch`, below `roots` and on this machine. Where one
     of them is not found, the symbols that may be its own are not judged.
     """
     wanted = _undefined(path)
-    inside = {other.name: other for other in libraries_below(root)}
+    inside = {other.name: other for root in roots for other in libraries_below(root)}
     waiting, seen, unknown = list(read_library(path).needed), set(), False
     while waiting and wanted:
         soname = waiting.pop()
@@ -83,12 +84,15 @@ def _is_of_torch(name: str) -> bool:
     return any(part.startswith(_OF_TORCH) for part in (name, name.rpartition(" for ")[2]))
 
 
-def check_symbols(member: str, root: Path) -> None:
-    """Fails if the library `member` below `root` needs a symbol that nothing defines."""
+def check_symbols(member: str, root: Path, *others: Path) -> None:
+    """Fails if the library `member` below `root` needs a symbol that nothing defines.
+
+    What lies below `others` is installed beside it.
+    """
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         fail("found no PyTorch, which is needed to check the library's symbols")
-    missing = missing_symbols(root / member, root, Path(spec.origin).parent / "lib")
+    missing = missing_symbols(root / member, [root, *others], Path(spec.origin).parent / "lib")
     if missing:
         release = importlib.metadata.version("torch")
         more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""

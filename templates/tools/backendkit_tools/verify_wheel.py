@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens a backend's wheel and verifies it.
 
-The arguments are WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE.
+The arguments are WHEEL DEVICE PACKAGE MINOR PROJECT SMOKE RUNTIME, the last as runtime_wheel.py has
+it: the wheel is verified together with the driver's own, which is made of the project's files.
 
 What it prints is for `backendgen wheel` to show, see screen.py.
 """
@@ -16,6 +17,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from backendkit_tools.runtime_wheel import Facts, lay_out, make_wheel
 from backendkit_tools.screen import fail, say
 from backendkit_tools.symbols import check_symbols
 from backendkit_tools.wheelfile import WheelError, read_wheel
@@ -79,9 +81,10 @@ def check_paths(archive, project):
             )
 
 
-def smoke(folder, device):
+def smoke(folder, device, runtime):
     code = f'import torch; torch.ones(2, device="{device}")'
-    environment = dict(os.environ, PYTHONPATH=folder, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+    path = os.pathsep.join([folder, runtime])
+    environment = dict(os.environ, PYTHONPATH=path, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
     )
@@ -93,13 +96,17 @@ def smoke(folder, device):
 
 
 def main():
-    wheel, device, package, minor, project, wish = sys.argv[1:]
+    wheel, device, package, minor, project, wish, facts = sys.argv[1:]
     name = os.path.basename(wheel)
     try:
         read_wheel(Path(wheel))
     except WheelError as error:
         fail(str(error))
-    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as scratch:
+        folder, runtime = os.path.join(scratch, "wheel"), os.path.join(scratch, "runtime")
+        os.mkdir(runtime)
+        if facts:
+            lay_out(make_wheel(Facts.read(facts)), Path(runtime))
         check_entry_point(archive, name, device, package)
         archive.extractall(folder)
         libraries = [m for m in archive.namelist() if m.endswith((".so", ".dylib", ".dll"))]
@@ -117,11 +124,11 @@ def main():
         check_paths(archive, project)
         for member in own:
             if member.endswith(".so"):
-                check_symbols(member, Path(folder))
+                check_symbols(member, Path(folder), Path(runtime))
         count = "1 library" if len(libraries) == 1 else f"{len(libraries)} libraries"
         say("Verified", f"entry point, {count}, RECORD, symbols, no path outside the wheel")
         if wish == "smoke":
-            smoke(folder, device)
+            smoke(folder, device, runtime)
 
 
 if __name__ == "__main__":

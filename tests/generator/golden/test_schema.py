@@ -83,7 +83,16 @@ def kernel(function: str) -> dict[str, Any]:
     return {**named(), "operators": {"kernels": {"add.out": function}}}
 
 
+def runtime(**keys: Any) -> dict[str, Any]:
+    """The project has the file `a`."""
+    table = {"version": "4.2.0", "libraries": ["a"], **keys}
+    return {**named(), "wheel": {"runtime": table}}
+
+
 RIGHT = [
+    *(runtime(package=name) for name in ("foo-runtime", "foo_2-libs", "kitelibs")),
+    *(runtime(requires=text) for text in (">=4.2,<5", "!=4.1", ">=4.2rc1,<1!0")),
+    *(runtime(libraries=[path]) for path in ("a", "?", "*")),
     named(),
     named("my_kite"),
     named("kite_", package="kites"),
@@ -94,6 +103,12 @@ RIGHT = [
     scripts("other", "python", "torch_kite.a"),
 ]
 WRONG = [
+    *(runtime(package=name) for name in ("foo--runtime", "foo-", "Foo", "2foo", "foo.runtime")),
+    *(runtime(requires=text) for text in ("4.2", "~=4.2", "==4.*", ">=4.2, <5", "")),
+    *(runtime(libraries=[path]) for path in ("/a", "../a", "./a", "b/../a", "a//b", "[a]", "")),
+    runtime(libraries=[]),
+    {**named(), "wheel": {"runtime": {"version": "4.2.0"}}},
+    {**named(), "wheel": {"runtime": {"libraries": ["a"]}}},
     *(named(name) for name in ("npu7", "x86_64", "a1", "_a", "a__b", "Kite", "cuda")),
     *(named(name) for name in ("errno", "stdout", "main", "std", "install", "torch")),
     *(named(package=name) for name in ("pip", "setuptools", "numpy", "sitecustomize", "test")),
@@ -120,6 +135,7 @@ def as_toml(description: dict[str, Any]) -> str:
 @pytest.mark.parametrize("right", [True, False])
 def test_same_verdicts(right: bool, schema: dict[str, Any], tmp_path: Path) -> None:
     validator = jsonschema.Draft202012Validator(schema)
+    (tmp_path / "a").touch()
     for description in RIGHT if right else WRONG:
         text = as_toml(description)
         assert tomllib.loads(text) == description

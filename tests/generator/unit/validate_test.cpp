@@ -36,6 +36,8 @@ const std::vector<Rule> kStrict = {
     {"header", judge_header},
     {"module", judge_python_module},
     {"requirement", judge_torch_requirement},
+    {"requirement of a package", judge_package_requirement},
+    {"distribution", judge_distribution_name},
     {"operator", judge_operator},
     {"group", judge_entry_point_group},
     {"entry", judge_entry_point_name},
@@ -85,9 +87,9 @@ TEST_CASE("nothing that means something in a generated language gets through") {
                                             "\xEF\xBB\xBF",
                                             "\xC3\xA9",
                                             "\xFF"};
-  const std::vector<std::string> good = {"kite",     "torch_kite",   "0.1.0",  "kite::Runtime",
-                                         "a/kite.h", "torch_kite.a", ">=2.5",  "add.out",
-                                         "a.b",      "kite-smi",     "a.b:c.d"};
+  const std::vector<std::string> good = {
+      "kite",  "torch_kite",   "0.1.0",   "kite::Runtime", "a/kite.h", "torch_kite.a", ">=2.5",
+      ">=4.2", "kite-runtime", "add.out", "a.b",           "kite-smi", "a.b:c.d"};
   for (std::size_t i = 0; i < kStrict.size(); ++i) {
     INFO(kStrict[i].name);
     REQUIRE_FALSE(kStrict[i].judge(good[i]));
@@ -288,6 +290,36 @@ TEST_CASE("requirements of PyTorch") {
                            "==2.7,==2.8", "<2.5.1,!=2.5", ">2.9,<=2.9"}) {
     INFO(text);
     CHECK(complaint(judge_torch_requirement, text) == "no release of PyTorch from 2.5 on meets it");
+  }
+}
+
+TEST_CASE("packages with the driver's libraries") {
+  for (const char* name : {"foo-runtime", "foo_runtime", "kite2-driver-libs", "kitelibs"}) {
+    INFO(name);
+    CHECK_FALSE(judge_distribution_name(name));
+  }
+  for (const char* name : {"foo--runtime", "foo-_runtime", "-foo", "foo-", "Foo-runtime", "foo.rt",
+                           "2foo", "torch", "numpy", "nvidia runtime"}) {
+    INFO(name);
+    CHECK(judge_distribution_name(name));
+  }
+  CHECK(help(judge_distribution_name, "foo-runtime-") == "write `foo-runtime`");
+  for (const char* text : {">=4.2", ">=4.2,<5", "==4", "!=4.2rc1,>4.1.post2", "<1!5"}) {
+    INFO(text);
+    CHECK_FALSE(judge_package_requirement(text));
+  }
+  for (const char* text : {"4.2", "~=4.2", "==4.*", ">=4.2,", ">=4.2, <5", ">=v4", "===4"}) {
+    INFO(text);
+    CHECK(judge_package_requirement(text));
+  }
+  for (const char* path : {"a", "driver/lib/libfoo.so.4", "lib*/libfoo-*.so.?", "..a/b+c"}) {
+    INFO(path);
+    CHECK_FALSE(judge_project_library(path));
+  }
+  for (const char* path :
+       {"", "/a", "../a", "a/../b", "a/..", "./a", "a//b", "a/", "a b", "a[0]", "a\\b", "a$"}) {
+    INFO(path);
+    CHECK(judge_project_library(path));
   }
 }
 

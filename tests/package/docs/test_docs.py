@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -111,6 +112,10 @@ def test_dev_commands() -> None:
 def test_descriptions(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "toml"):
         (tmp_path / "backend.toml").write_text(block)
+        runtime = tomllib.loads(block).get("wheel", {}).get("runtime", {})
+        for library in runtime.get("libraries", []):  # the files that the page speaks of
+            (tmp_path / library).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / library).touch()
         torch = run(BASE, "-c", "import torch; print(*torch.__path__)", cwd=tmp_path).strip()
         run(BACKENDGEN, "check", "--torch", torch, cwd=tmp_path)
 
@@ -145,6 +150,7 @@ def test_tables_of_keys(request: pytest.FixtureRequest) -> None:
             for name, table in schema["properties"].items()
         ),
         ("custom-operators.md", "Each operator has one table:", custom),
+        ("description.md", "## `[wheel.runtime]`", schema["$defs"]["runtime"]),
     ]
     for name, heading, table in places:
         if "additionalProperties" in table and table["additionalProperties"] is not False:

@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from doctor_machine import Machine, compile_library, install
 
@@ -487,6 +488,81 @@ def no_node(m: Machine) -> Iterator[None]:
     m.backend(DEVICE_NODES=[f"{m.folder}/foo*"])
     yield
     (m.folder / "foo0").write_text("")
+
+
+# --- the package with the driver's libraries
+
+
+def runtime(m: Machine, version: str = "4.2.0") -> Path:
+    """Installs foo-runtime, whose second library needs the first; its folder of libraries."""
+    libraries = m.site / "foo_runtime/lib"
+    first = compile_library(libraries / "libfoofw.so.2", "int fw(void) { return 2; }")
+    needs = "int fw(void); int drv(void) { return fw(); }"
+    compile_library(libraries / "libfoodrv.so.4", needs, str(first))
+    (m.site / "foo_runtime/__init__.py").write_text("")
+    (m.site / "foo_runtime/load_order.txt").write_text("libfoofw.so.2\nlibfoodrv.so.4\n")
+    install(m.site, "foo_runtime", version, ["foo_runtime"])
+    facts = {"RUNTIME_PACKAGE": "foo-runtime", "RUNTIME_REQUIRES": ">=4.2,<5"}
+    m.backend(
+        source="int drv(void); int foo(void) { return drv(); }",
+        options=[str(libraries / "libfoodrv.so.4"), f"-Wl,-rpath-link,{libraries}"],
+        DRIVER_LIBRARIES=["libfoodrv.so.4"],
+        **facts,
+    )
+    return libraries
+
+
+@fault("fail", "runtime.installed", "needs foo-runtime>=4.2,<5, which is not", '"foo-runtime>=4.2')
+def no_runtime(m: Machine) -> Iterator[None]:
+    runtime(m)
+    shutil.rmtree(m.site / "foo_runtime")
+    shutil.rmtree(m.site / "foo_runtime-4.2.0.dist-info")
+    yield
+    runtime(m)
+
+
+@fault("fail", "runtime.version", "needs foo-runtime>=4.2,<5, but 4.1.0 is", "pip install")
+def old_runtime(m: Machine) -> Iterator[None]:
+    runtime(m, "4.1.0")
+    yield
+    shutil.rmtree(m.site / "foo_runtime-4.1.0.dist-info")
+    runtime(m)
+
+
+@fault("fail", "runtime.missing", "libfoopower.so.1 is missing", "LD_LIBRARY_PATH")
+def runtime_needs_more(m: Machine) -> Iterator[None]:
+    libraries = runtime(m)
+    power = compile_library(m.folder / "power/libfoopower.so.1", "int power(void) { return 1; }")
+    needs = "int power(void); int fw(void) { return power(); }"
+    compile_library(libraries / "libfoofw.so.2", needs, str(power))
+    install(m.site, "foo_runtime", "4.2.0", ["foo_runtime"])
+    yield
+    m.environment["LD_LIBRARY_PATH"] = str(power.parent)
+
+
+@fault("fail", "runtime.library", "libfoofw.so.2 is truncated", "--force-reinstall")
+def truncated_runtime(m: Machine) -> Iterator[None]:
+    library = runtime(m) / "libfoofw.so.2"
+    library.write_bytes(library.read_bytes()[:3000])
+    install(m.site, "foo_runtime", "4.2.0", ["foo_runtime"])
+    yield
+    runtime(m)
+
+
+@fault("fail", "backend.files", "libfoofw.so.2 is missing", "foo-runtime==4.2.0")
+def runtime_without_a_library(m: Machine) -> Iterator[None]:
+    (runtime(m) / "libfoofw.so.2").unlink()
+    yield
+    runtime(m)
+
+
+@fault("fail", "runtime.files", "has no list of its libraries", "foo-runtime==4.2.0")
+def other_foo_runtime(m: Machine) -> Iterator[None]:
+    runtime(m)
+    (m.site / "foo_runtime/load_order.txt").unlink()
+    install(m.site, "foo_runtime", "4.2.0", ["foo_runtime"])
+    yield
+    runtime(m)
 
 
 # --- variables

@@ -169,14 +169,15 @@ def test_whole_or_damaged(
     for name, (content, platform, _) in FILES.items():
         path.write_bytes(content)
         monkeypatch.setattr(sys, "platform", platform)
-        try:
-            loader._check_not_truncated(str(path))
-            found[name] = True
-        except loader.BackendError as error:
-            said, help_ = str(error).splitlines()
-            assert str(path) in said
-            assert "--force-reinstall" in help_
-            found[name] = False
+        found[name] = not loader._is_truncated(str(path))
+        if found[name]:
+            continue
+        monkeypatch.setattr(loader, "_choose_library", lambda: str(path))
+        with pytest.raises(loader.BackendError) as refused:
+            loader._open_library()
+        said, help_ = str(refused.value).splitlines()
+        assert str(path) in said
+        assert "--force-reinstall" in help_
     assert found == {name: is_whole for name, (_, _, is_whole) in FILES.items()}
 
 

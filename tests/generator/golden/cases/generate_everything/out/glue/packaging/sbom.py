@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["NAME", "made_with", "sbom"]
+__all__ = ["NAME", "has_kit", "made_with", "sbom"]
 
 #: The file, below `.dist-info`.
 NAME = "sboms/backendkit.cdx.json"
@@ -31,9 +31,15 @@ _HASHED = re.compile(r"-[0-9a-f]{8}(?=\.)")
 
 
 def sbom(
-    metadata: email.message.Message, files: Mapping[str, bytes], backendkit_version: str
+    metadata: email.message.Message,
+    files: Mapping[str, bytes],
+    backendkit_version: str,
+    with_kit: bool = True,
 ) -> bytes:
-    """The list for a wheel with this METADATA and these files, which may lack `.dist-info`."""
+    """The list for a wheel with this METADATA and these files, which may lack `.dist-info`.
+
+    Without `with_kit`, nothing of BackendKit is in the wheel: it only wrote it.
+    """
     name, version = str(metadata["Name"]), str(metadata["Version"])
     package: dict[str, Any] = {"type": "library", "bom-ref": _purl(name, version), "name": name}
     package.update(version=version, purl=_purl(name, version))
@@ -49,9 +55,10 @@ def sbom(
         hashes = _hashes(files[references[0]])
         url = _AUDITWHEEL.rpartition("/")[2]
         package["externalReferences"] = [{"type": "bom", "url": url, "hashes": hashes}]
-    kit = _backendkit(backendkit_version)
-    required = [_requirement(text) for text in metadata.get_all("Requires-Dist", [])]
-    components = sorted([kit, *required], key=lambda one: str(one["bom-ref"]))
+    parts = [_requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    if with_kit:
+        parts.append(_backendkit(backendkit_version))
+    components = sorted(parts, key=lambda one: str(one["bom-ref"]))
     wanted = [one["bom-ref"] for one in [*components, *libraries]]
     about: dict[str, Any] = {}
     seconds = int(os.environ.get("SOURCE_DATE_EPOCH", _NO_DATE))
@@ -79,6 +86,11 @@ def made_with(document: bytes) -> str:
     """The version of BackendKit that wrote a list."""
     (tool,) = json.loads(document)["metadata"]["tools"]["components"]
     return str(tool["version"])
+
+
+def has_kit(document: bytes) -> bool:
+    """Whether a list says that parts of BackendKit are in the wheel."""
+    return any(one["type"] == "framework" for one in json.loads(document)["components"])
 
 
 def _purl(name: str, version: str = "") -> str:

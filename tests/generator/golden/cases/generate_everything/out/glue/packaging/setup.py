@@ -37,7 +37,7 @@ setup(
     license_files=sorted(name for name in os.listdir() if os.path.isfile(name) and name not in OURS),
     python_requires=">=3.9",
     # A library for PyTorch 2.13 cannot be loaded into another release.
-    install_requires=["torch>=2.13,<2.14"],
+    install_requires=["torch>=2.13,<2.14", "kite-driver>=4.2,<5"],
     entry_points={
     "torch.backends": ["kite_frameworks = kite_frameworks:_autoload"],
     "torch_dynamo_backends": ["kite = kite_frameworks.compile:kite"],

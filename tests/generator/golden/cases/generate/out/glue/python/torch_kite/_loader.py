@@ -40,10 +40,6 @@ def _package_folder() -> str:
     return os.path.dirname(os.path.abspath(sys.modules[_build.PACKAGE].__file__ or ""))
 
 
-def _minor(version: str) -> str:
-    return ".".join(re.findall(r"\d+", version)[:2])
-
-
 def _library_name() -> str:
     ending = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
     return f"lib{_build.PACKAGE}{ending}"
@@ -67,7 +63,7 @@ def _choose_library() -> str:
     """The path of the library for this PyTorch. Raises BackendError if there is none."""
     folder = os.path.join(_package_folder(), "lib")
     version = torch.__version__.split("+")[0]
-    minor = _minor(version)
+    minor = ".".join(re.findall(r"\d+", version)[:2])
     releases = _releases(folder)
     if not releases:
         raise BackendError(f"{_TITLE} has no library in {folder}\n{_reinstall_help()}")
@@ -93,25 +89,22 @@ def _reinstall_help() -> str:
     )
 
 
-def _check_not_truncated(path: str) -> None:
-    """Raises BackendError for a truncated ELF file.
+def _is_truncated(path: str) -> bool:
+    """Whether a file is no whole ELF file.
 
     The system's loader maps such a file and then crashes with a bus error, which cannot be caught.
     """
     with open(path, "rb") as file:
         head = file.read(64)
     if head[:4] != b"\x7fELF" and sys.platform != "linux":
-        return
+        return False
     end = 64
     if len(head) == 64 and head[:5] == b"\x7fELF\x02":
         order = "<" if head[5] == 1 else ">"
         (sections,) = struct.unpack_from(order + "Q", head, 40)
         size, count = struct.unpack_from(order + "HH", head, 58)
         end = max(end, sections + size * count)
-    if head[:4] != b"\x7fELF" or os.path.getsize(path) < end:
-        raise BackendError(
-            f"{_TITLE} is damaged: {path} is not a complete library\n{_reinstall_help()}"
-        )
+    return head[:4] != b"\x7fELF" or os.path.getsize(path) < end
 
 
 def _check_name_is_free() -> None:
@@ -188,7 +181,12 @@ def _accelerators() -> _Results:
 
 def _open_library() -> None:
     path = _choose_library()
-    _check_not_truncated(path)
+    if _is_truncated(path):
+        why = f"{path} is not a complete library"
+        raise BackendError(f"{_TITLE} is damaged: {why}\n{_reinstall_help()}")
+    if _build.RUNTIME_PACKAGE:
+        module = importlib.import_module("._runtime_package", __package__)
+        module.open_libraries(BackendError, _is_truncated)
     try:
         torch.ops.load_library(path)
     except OSError as error:

@@ -29,6 +29,10 @@ FALLBACK = "cpu"
 KERNEL_DTYPES: Optional[list[str]] = None
 #: The operators with a kernel, as [operators.kernels] names them.
 KERNELS: list[str] = ["relu", "add.out"]
+#: The package that has the driver's libraries, and the versions of it that this one works with:
+#: [wheel.runtime]; empty if there is none.
+RUNTIME_PACKAGE = "kite-driver"
+RUNTIME_REQUIRES = ">=4.2,<5"
 #: What `backendgen doctor` looks for: [doctor] of backend.toml.
 DRIVER_LIBRARIES: list[str] = []
 DEVICE_NODES: list[str] = []
