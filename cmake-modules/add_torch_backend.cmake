@@ -189,15 +189,20 @@ function(_backendkit_set_link_options target)
   endif()
 endfunction()
 
-# TORCH_CHECK puts __FILE__ into the library, and debug information contains paths too.
+# TORCH_CHECK puts __FILE__ into the library, and debug information contains paths too. Of ccache with
+# a base_dir, the compiler gets paths relative to the build folder, whose depth must not show either.
+# Of several maps that match, the compiler takes the last.
 function(_backendkit_map_paths target torch)
   if(MSVC)
     return()
   endif()
   get_target_property(headers BackendKit::runtime INTERFACE_INCLUDE_DIRECTORIES)
-  set(maps ${PROJECT_SOURCE_DIR}=. ${CMAKE_BINARY_DIR}=build ${torch}=torch)
-  foreach(folder IN LISTS headers)
-    list(APPEND maps ${folder}=backendkit)
+  set(maps ${PROJECT_SOURCE_DIR}=. ${CMAKE_BINARY_DIR}=build)
+  set(name torch)
+  foreach(folder IN LISTS torch headers)
+    file(RELATIVE_PATH relative ${CMAKE_BINARY_DIR} ${folder})
+    list(APPEND maps ${folder}=${name} ${relative}=${name})
+    set(name backendkit)
   endforeach()
   foreach(map IN LISTS maps)
     target_compile_options(${target} PRIVATE -ffile-prefix-map=${map})

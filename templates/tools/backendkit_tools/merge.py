@@ -41,7 +41,11 @@ class Part:
 
     def __init__(self, path: Path) -> None:
         self.shown = str(path)
-        self.wheel = read_wheel(path)
+        try:
+            self.wheel = read_wheel(path)
+        except WheelError as error:
+            # Wheels for several releases have one name: only their folders tell them apart.
+            raise WheelError(str(error).replace(path.name, self.shown, 1)) from error
         self.minors = releases_among(self.wheel.members)
         if not self.minors:
             raise WheelError(
@@ -106,7 +110,7 @@ def judge_holes(minors: list[str], tested: list[str]) -> None:
             continue
         fail(
             f"the wheels leave out PyTorch {missing}: they are for {listed(minors)}",
-            f"add a wheel that is built for PyTorch {missing}",
+            f"add a wheel that `backendgen wheel --torch {missing}` builds",
             f"pip would install a wheel for {one} and {next_} with PyTorch {missing} too, and it "
             "could not be loaded",
         )
@@ -124,7 +128,7 @@ def judge_names(parts: list[Part]) -> None:
             if one != other:
                 fail(
                     f"the wheels are of two {what}: {one} and {other}",
-                    "",
+                    "name only wheels that were built from the same sources",
                     f"{first.shown} has {one}",
                     f"{part.shown} has {other}",
                 )
@@ -226,7 +230,7 @@ def main() -> None:
     try:
         wheel, minors = join([Part(Path(path)) for path in paths], tested)
     except WheelError as error:
-        fail(str(error))
+        fail(str(error), "name wheels of a backend, as `backendgen wheel` writes them")
     target = Path(out, wheel.filename)
     refuse_loss(target, minors, tested)
     data = wheel_bytes(wheel)

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "generator" / "golden"))
 import made_wheels  # noqa: E402
+
 from backendkit_tools.platform_tags import TagsDiffer, strictest  # noqa: E402
 from backendkit_tools.wheelfile import read_wheel  # noqa: E402
 
