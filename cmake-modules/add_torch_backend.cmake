@@ -43,6 +43,8 @@ adds the install rules. It prints one line:
   RPATH is `$ORIGIN` (`@loader_path` on macOS, none on Windows). A release build has no symbols.
   Settings that a project makes for all its libraries (`CMAKE_INSTALL_RPATH`,
   `CMAKE_INSTALL_RPATH_USE_LINK_PATH`, `CMAKE_<CONFIG>_POSTFIX`) do not affect this one.
+- In a release build, functions that nothing calls are left out of the library, and the generated
+  C++ is compiled with `-O2` where the project's flags say `-O3`. Your `SOURCES` keep your flags.
 - Absolute paths are mapped to short ones, so that the same input gives the same bytes in any
   folder.
 - The install rules write `<package>/lib/<PyTorch minor>/lib<package>.so`, the generated Python,
@@ -139,6 +141,20 @@ function(_backendkit_precompile target own generated)
   target_precompile_headers(${target} PRIVATE <backendkit/precompiled.h>)
 endfunction()
 
+# The glue calls functions and has no loops to speed up: -O3 makes it larger, and a wheel has it once
+# for each PyTorch. A precompiled header serves only what is compiled with the same optimization.
+function(_backendkit_compile_glue target)
+  get_target_property(precompiled ${target} PRECOMPILE_HEADERS)
+  if(MSVC OR NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "\\.cpp$" AND NOT (precompiled AND source MATCHES "/register_kernels_"))
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+    endif()
+  endforeach()
+endfunction()
+
 # What a project sets for all its libraries must not add a path of this machine to this one, nor
 # rename it: the Python package opens it by its name.
 function(_backendkit_set_link_options target)
@@ -157,25 +173,36 @@ function(_backendkit_set_link_options target)
   elseif(UNIX)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")
     target_link_options(${target} PRIVATE LINKER:-z,defs)
+    # Headers of PyTorch, of fmt and of Kineto bring functions that nothing calls.
+    set(small $<CONFIG:Release,MinSizeRel>)
+    foreach(option -ffunction-sections -fdata-sections)
+      target_compile_options(${target} PRIVATE $<${small}:${option}>)
+    endforeach()
+    target_link_options(${target} PRIVATE $<${small}:LINKER:--gc-sections>)
     if(BACKENDKIT_DEBUG_SYMBOLS)
       # `backendgen wheel --debug-symbols` moves them into a file, which the build ID names.
       target_compile_options(${target} PRIVATE -g)
       target_link_options(${target} PRIVATE LINKER:--build-id=sha1)
     else()
-      target_link_options(${target} PRIVATE $<$<CONFIG:Release,MinSizeRel>:LINKER:-s>)
+      target_link_options(${target} PRIVATE $<${small}:LINKER:-s>)
     endif()
   endif()
 endfunction()
 
-# TORCH_CHECK puts __FILE__ into the library, and debug information contains paths too.
+# TORCH_CHECK puts __FILE__ into the library, and debug information contains paths too. Of ccache with
+# a base_dir, the compiler gets paths relative to the build folder, whose depth must not show either.
+# Of several maps that match, the compiler takes the last.
 function(_backendkit_map_paths target torch)
   if(MSVC)
     return()
   endif()
   get_target_property(headers BackendKit::runtime INTERFACE_INCLUDE_DIRECTORIES)
-  set(maps ${PROJECT_SOURCE_DIR}=. ${CMAKE_BINARY_DIR}=build ${torch}=torch)
-  foreach(folder IN LISTS headers)
-    list(APPEND maps ${folder}=backendkit)
+  set(maps ${PROJECT_SOURCE_DIR}=. ${CMAKE_BINARY_DIR}=build)
+  set(name torch)
+  foreach(folder IN LISTS torch headers)
+    file(RELATIVE_PATH relative ${CMAKE_BINARY_DIR} ${folder})
+    list(APPEND maps ${folder}=${name} ${relative}=${name})
+    set(name backendkit)
   endforeach()
   foreach(map IN LISTS maps)
     target_compile_options(${target} PRIVATE -ffile-prefix-map=${map})
@@ -231,6 +258,7 @@ function(add_torch_backend target)
   target_link_libraries(${target} PRIVATE BackendKit::runtime ${arg_LIBRARIES})
   _backendkit_compile_own(${target} ${arg_SOURCES})
   _backendkit_precompile(${target} "${arg_SOURCES}" "${files}")
+  _backendkit_compile_glue(${target} ${files})
   _backendkit_set_link_options(${target})
   _backendkit_map_paths(${target} ${BACKENDKIT_TORCH_DIR})
 

@@ -17,6 +17,7 @@
 #include "description/read.h"
 #include "glue/analyze.h"
 #include "glue/torch_option.h"
+#include "torch/releases.h"
 
 namespace backendgen {
 
@@ -82,7 +83,8 @@ bool name_is_free(const Project& project, const std::vector<WheelRelease>& relea
   for (const WheelRelease& release : releases) minors.push_back(release.version.minor_text());
   return run_tool(project.python, "occupied",
                   {shown(project.out, context), project.description.package.value,
-                   project.description.version.value, fmt::format("{}", fmt::join(minors, ","))},
+                   project.description.version.value, fmt::format("{}", fmt::join(minors, ",")),
+                   tested_minors()},
                   context.folder, "the wheels that are there could not be read", context);
 }
 
@@ -155,7 +157,7 @@ std::optional<fs::path> join(const Project& project, const std::vector<BuiltWhee
   for (const std::string& name : context.disk.list(folder)) {
     std::ignore = context.disk.remove(folder / name);
   }
-  std::vector<std::string> arguments = {folder.string(), "quiet"};
+  std::vector<std::string> arguments = {folder.string(), "quiet", tested_minors()};
   for (const BuiltWheel& wheel : wheels) arguments.push_back(wheel.file.string());
   if (!run_tool(project.python, "merge", arguments, folder, "the wheels could not be merged",
                 context)) {

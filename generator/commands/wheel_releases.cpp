@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/tool.h"
+#include "torch/releases.h"
 #include "torch/search.h"
 
 namespace backendgen {
@@ -138,10 +139,12 @@ void judge_row(const std::vector<WheelRelease>& releases, bool holes, Diagnostic
     if (same_minor(before, here)) {
       problems.error(fmt::format("`--torch` has PyTorch {} twice", here.minor_text()))
           .notes.push_back("a library serves every patch release of a minor release");
-    } else if (!holes && before.major == here.major && before.minor + 1 != here.minor) {
-      const TorchVersion missing = {before.major, before.minor + 1, 0};
+      continue;
+    }
+    const auto missing = holes ? std::nullopt : missing_between(before, here);
+    if (missing) {
       Diagnostic& error =
-          problems.error(fmt::format("`--torch` leaves out PyTorch {}", missing.minor_text()));
+          problems.error(fmt::format("`--torch` leaves out PyTorch {}", missing->minor_text()));
       error.notes.push_back(fmt::format(
           "pip would install a wheel for PyTorch {} and {} there too, and it could not be loaded",
           before.minor_text(), here.minor_text()));

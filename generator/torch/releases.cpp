@@ -38,6 +38,30 @@ TorchRelease release_of(const TorchVersion& version) {
   return newest;
 }
 
+std::optional<TorchVersion> missing_between(const TorchVersion& before, const TorchVersion& next) {
+  const auto minor_of = [](const TorchVersion& version) {
+    return TorchVersion{version.major, version.minor, 0};
+  };
+  const TorchVersion first = minor_of(before);
+  const TorchVersion last = minor_of(next);
+  for (const TorchRelease& release : tested_releases()) {
+    const TorchVersion between = minor_of(release.version);
+    if (first < between && between < last) return between;
+  }
+  const bool same_major = first.major == last.major;
+  const TorchVersion expected = {same_major ? first.major : first.major + 1,
+                                 same_major ? first.minor + 1 : 0, 0};
+  return expected < last ? std::optional(expected) : std::nullopt;
+}
+
+std::string tested_minors() {
+  std::string text;
+  for (const TorchRelease& release : tested_releases()) {
+    text += (text.empty() ? "" : ",") + release.version.minor_text();
+  }
+  return text;
+}
+
 std::vector<TorchRelease> admitted_releases(std::string_view requirement) {
   std::vector<TorchRelease> admitted;
   for (TorchRelease release : tested_releases()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +24,14 @@ const std::vector<TorchRelease>& tested_releases();
 
 /// What is known of a release: its own row, that of its minor release, or the newest one.
 TorchRelease release_of(const TorchVersion& version);
+
+/// The first release that is left out when `next` follows `before`: the next tested one, else the
+/// next minor one. After a tested release may come the next major one: of a release in between that
+/// is not tested nothing is known.
+std::optional<TorchVersion> missing_between(const TorchVersion& before, const TorchVersion& next);
+
+/// The minor releases, with commas between, as tools in Python take them.
+std::string tested_minors();
 
 /// The newest patch release of each tested minor one that a requirement of the description admits.
 std::vector<TorchRelease> admitted_releases(std::string_view requirement);

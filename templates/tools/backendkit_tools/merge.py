@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins wheels of one backend that were built for several releases of PyTorch.
 
-The arguments are OUT TELL WHEEL...: where the result goes, and `tell` or `quiet`.
+The arguments are OUT TELL TESTED WHEEL...: where the result goes, `tell` or `quiet`, and the
+releases of PyTorch that BackendKit is tested with, with commas between.
 
 Only `<package>/lib/<release>/`, METADATA's version and requirement of PyTorch, WHEEL, RECORD and
 the list of what the wheel contains may differ. The order of the wheels changes nothing.
@@ -17,7 +18,7 @@ from pathlib import Path
 from backendkit_tools.occupied import refuse_loss
 from backendkit_tools.platform_tags import TagsDiffer, strictest
 from backendkit_tools.relabel import rename_version
-from backendkit_tools.releases import after, listed, order, releases_among
+from backendkit_tools.releases import after, listed, missing_between, order, releases_among
 from backendkit_tools.repair import refresh_sbom
 from backendkit_tools.sbom import NAME
 from backendkit_tools.screen import fail, say
@@ -40,7 +41,11 @@ class Part:
 
     def __init__(self, path: Path) -> None:
         self.shown = str(path)
-        self.wheel = read_wheel(path)
+        try:
+            self.wheel = read_wheel(path)
+        except WheelError as error:
+            # Wheels for several releases have one name: only their folders tell them apart.
+            raise WheelError(str(error).replace(path.name, self.shown, 1)) from error
         self.minors = releases_among(self.wheel.members)
         if not self.minors:
             raise WheelError(
@@ -98,15 +103,16 @@ def _judge_requirement(path: Path, requirement: str, wanted: str) -> None:
         raise WheelError(f"{path} requires `{requirement}`, but its libraries are for `{wanted}`")
 
 
-def judge_holes(minors: list[str]) -> None:
+def judge_holes(minors: list[str], tested: list[str]) -> None:
     for one, next_ in zip(minors, minors[1:]):
-        if order(one)[0] != order(next_)[0] or after(one) == next_:
+        missing = missing_between(one, next_, tested)
+        if not missing:
             continue
         fail(
-            f"the wheels leave out PyTorch {after(one)}: they are for {listed(minors)}",
-            f"add a wheel that is built for PyTorch {after(one)}",
-            f"pip would install a wheel for {one} and {next_} with PyTorch {after(one)} too, and "
-            "it could not be loaded",
+            f"the wheels leave out PyTorch {missing}: they are for {listed(minors)}",
+            f"add a wheel that `backendgen wheel --torch {missing}` builds",
+            f"pip would install a wheel for {one} and {next_} with PyTorch {missing} too, and it "
+            "could not be loaded",
         )
 
 
@@ -122,7 +128,7 @@ def judge_names(parts: list[Part]) -> None:
             if one != other:
                 fail(
                     f"the wheels are of two {what}: {one} and {other}",
-                    "",
+                    "name only wheels that were built from the same sources",
                     f"{first.shown} has {one}",
                     f"{part.shown} has {other}",
                 )
@@ -172,7 +178,7 @@ def hint(name: str) -> str:
     return "build both from the same sources with the same BackendKit"
 
 
-def join(parts: list[Part]) -> tuple[Wheel, list[str]]:
+def join(parts: list[Part], tested: list[str]) -> tuple[Wheel, list[str]]:
     parts = sorted(parts, key=lambda part: ([order(one) for one in part.minors], part.shown))
     judge_names(parts)
     minors = sorted({minor for part in parts for minor in part.minors}, key=order)
@@ -185,7 +191,7 @@ def join(parts: list[Part]) -> tuple[Wheel, list[str]]:
                     f"{known.shown} and {part.shown} have two libraries for PyTorch {minor}",
                     "name one of them",
                 )
-    judge_holes(minors)
+    judge_holes(minors, tested)
     judge_common(parts)
     first = parts[0]
     try:
@@ -219,13 +225,14 @@ def set_tags(wheel: Wheel) -> None:
 
 
 def main() -> None:
-    out, tell, *paths = sys.argv[1:]
+    out, tell, releases, *paths = sys.argv[1:]
+    tested = releases.split(",")
     try:
-        wheel, minors = join([Part(Path(path)) for path in paths])
+        wheel, minors = join([Part(Path(path)) for path in paths], tested)
     except WheelError as error:
-        fail(str(error))
+        fail(str(error), "name wheels of a backend, as `backendgen wheel` writes them")
     target = Path(out, wheel.filename)
-    refuse_loss(target, minors)
+    refuse_loss(target, minors, tested)
     data = wheel_bytes(wheel)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

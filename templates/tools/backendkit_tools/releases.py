@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["after", "listed", "order", "releases_among"]
+__all__ = ["after", "listed", "missing_between", "order", "releases_among", "row"]
 
 _LIBRARY = re.compile(r"[^/]+/lib/(\d+\.\d+)/.")
 
@@ -19,6 +19,29 @@ def order(minor: str) -> tuple[int, int]:
 def after(minor: str) -> str:
     major, number = order(minor)
     return f"{major}.{number + 1}"
+
+
+def missing_between(one: str, next_: str, tested: list[str]) -> str:
+    """The first release that is left out between two, or "".
+
+    It is the next tested one, else the next minor one. After a tested release may come the next
+    major one: of a release in between that is not tested nothing is known.
+    """
+    between = [minor for minor in tested if order(one) < order(minor) < order(next_)]
+    major = order(one)[0]
+    expected = after(one) if major == order(next_)[0] else f"{major + 1}.0"
+    expected = min([*between, expected], key=order)
+    return expected if order(expected) < order(next_) else ""
+
+
+def row(minors: list[str], tested: list[str]) -> list[str]:
+    """The releases, oldest first, and those that they leave out."""
+    whole: list[str] = []
+    for minor in sorted(set(minors), key=order):
+        while whole and (missing := missing_between(whole[-1], minor, tested)):
+            whole.append(missing)
+        whole.append(minor)
+    return whole
 
 
 def releases_among(names: Iterable[str]) -> list[str]:

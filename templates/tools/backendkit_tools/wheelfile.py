@@ -91,7 +91,8 @@ def read_wheel(path: Path) -> Wheel:
                 mode = (info.external_attr >> 16) & 0o777 or 0o644
                 wheel.members[info.filename] = Member(archive.read(info), mode)
     except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
-        raise WheelError(f"{path.name} cannot be read: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise WheelError(f"{path.name} cannot be read: {why}") from error
     _verify_record(path.name, wheel)
     return wheel
 

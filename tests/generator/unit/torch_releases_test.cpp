@@ -36,6 +36,25 @@ TEST_CASE("a requirement admits the newest patch release of each minor one", "[t
   CHECK(admitted(">=3.0").empty());
 }
 
+TEST_CASE("a row of releases has a hole where a release is left out", "[torch]") {
+  const auto missing = [](const TorchVersion& before, const TorchVersion& next) {
+    const auto found = missing_between(before, next);
+    return found ? found->minor_text() : "none";
+  };
+  CHECK(missing({2, 11, 0}, {2, 12, 1}) == "none");
+  CHECK(missing({2, 11, 0}, {2, 13, 0}) == "2.12");
+  CHECK(missing({2, 13, 0}, {3, 0, 0}) == "2.14");
+  const TorchVersion newest = newest_tested();
+  CHECK(missing(newest, {newest.major, newest.minor + 2, 0}) ==
+        TorchVersion{newest.major, newest.minor + 1, 0}.minor_text());
+  CHECK(missing(newest, {newest.major + 1, 0, 0}) == "none");
+  CHECK(missing({newest.major, newest.minor + 1, 0}, {newest.major + 1, 0, 0}) == "none");
+  CHECK(missing(newest, {newest.major + 1, 1, 0}) ==
+        TorchVersion{newest.major + 1, 0, 0}.minor_text());
+  CHECK(missing(newest, {newest.major + 2, 0, 0}) ==
+        TorchVersion{newest.major + 1, 0, 0}.minor_text());
+}
+
 TEST_CASE("a release of a known minor has its Pythons, another those of the newest", "[torch]") {
   CHECK(release_of({2, 5, 0}).newest_python == tested_releases().front().newest_python);
   CHECK(release_of({2, 5, 0}).version.text() == "2.5.0");

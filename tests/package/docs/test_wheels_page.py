@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -86,6 +87,74 @@ def test_separate_debug_symbols_of_a_repaired_wheel(tmp_path: Path) -> None:
     shown = run("addr2line", "-Cfe", whole, f"0x{address}", cwd=project)
     assert shown.splitlines()[0] == "use()"
     assert shown.splitlines()[1].endswith("tiny.cpp:2")
+
+
+PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
+
+
+def environment_with(version: str, folder: Path) -> Path:
+    """A Python with BackendKit, whose PyTorch is the installed one under another version."""
+    base = Path(os.environ["BACKENDKIT_TEST_BASE_PYTHON"])
+    packages = Path(run(base, "-c", PURELIB, cwd=base.parent).strip())
+    run(base, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+    python = folder / "bin" / "python"
+    site = Path(run(python, "-c", PURELIB, cwd=folder).strip())
+    (site / "torch").mkdir()
+    for entry in (packages / "torch").iterdir():
+        (site / "torch" / entry.name).symlink_to(entry)
+    (site / "torch" / "version.py").unlink()
+    (site / "torch" / "version.py").write_text(f"__version__ = '{version}+cpu'\n")
+    (site / "torchgen").symlink_to(packages / "torchgen")
+    seen = run(TOOLS, "-c", PURELIB, cwd=folder).strip()
+    (site / "seen.pth").write_text(f"import site; site.addsitedir({seen!r})\n")
+    return python
+
+
+def test_one_wheel_for_several_releases(tmp_path: Path) -> None:
+    """The page's commands, for environments beside the project and for wheels built apart."""
+    said = run(
+        os.environ["BACKENDKIT_TEST_BASE_PYTHON"],
+        "-c",
+        "import torch; print(torch.__version__)",
+        cwd=tmp_path,
+    )
+    major, number, *_ = said.split(".")
+    shown = ["2.11", "2.12", "2.13"]
+    minors = [f"{major}.{int(number) + step}" for step in (-2, -1, 0)]
+    commands = "".join(blocks(WHEELS, "console"))
+    (build, merge) = re.findall(r"^backendgen (wheel --torch .*|merge .*)$", commands, re.M)
+    for name, minor in zip(shown, minors):
+        build, merge = build.replace(name, minor), merge.replace(name, minor)
+    run(os.environ["BACKENDGEN"], "new", "foo", cwd=tmp_path)
+    project = tmp_path / "foo"
+    (tmp_path / "tiny.cpp").write_text("[[gnu::used]]\nstatic int use() { return 1; }\n")
+    (tmp_path / "tiny.cmake").write_text(TINY)
+    pythons = [environment_with(f"{minor}.0", project / f"env-{minor}") for minor in minors]
+    environment = {
+        "PATH": f"{Path(os.environ['BACKENDGEN']).parent}{os.pathsep}{os.environ['PATH']}",
+        "VIRTUAL_ENV": str(pythons[-1].parents[1]),
+        "CMAKE_ARGS": f"-DCMAKE_PROJECT_INCLUDE={tmp_path}/tiny.cmake",
+    }
+    said = run("sh", "-c", f"backendgen {build} --no-smoke", cwd=project, **environment)
+    assert f"Merged torch_foo 0.1.0 for PyTorch {minors[0]} to {minors[-1]}" in said
+    (wheel,) = (project / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert f"torch>={minors[0]},<{major}.{int(number) + 1}" in archive.read(
+            "torch_foo-0.1.0.dist-info/METADATA"
+        ).decode("utf-8")
+        for minor in minors:
+            assert f"torch_foo/lib/{minor}/libtorch_foo.so" in archive.namelist()
+    for minor in minors:
+        shutil.copytree(project / "build" / "wheel" / minor, project / f"wheels-{minor}")
+    run("sh", "-c", f"backendgen {merge} --out merged", cwd=project, **environment)
+    assert (project / "merged" / wheel.name).read_bytes() == wheel.read_bytes()
+
+    local = f"backendgen {build} --no-smoke --local-version --out local"
+    run("sh", "-c", local, cwd=project, **environment)
+    names = sorted(path.name for path in (project / "local").glob("*.whl"))
+    assert names == sorted(wheel.name.replace("0.1.0", f"0.1.0+torch{minor}") for minor in minors)
+    run("sh", "-c", "backendgen merge local/*.whl --out again", cwd=project, **environment)
+    assert (project / "again" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 def test_the_license_arguments(tmp_path: Path) -> None:

@@ -8,13 +8,19 @@ no backend) and BACKENDKIT_TEST_TOOLS_PYTHON (one that also has BackendKit, as p
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "templates" / "tools"))
+from backendkit_tools.releases import after  # noqa: E402
+from backendkit_tools.wheelfile import Member, read_wheel, wheel_bytes  # noqa: E402
+
 MINOR_OF = "import torch; print('.'.join(torch.__version__.split('.')[:2]))"
 GROUPS = """
 [entry-points.torch_dynamo_backends]
@@ -26,6 +32,23 @@ foo_logs = "torch_foo.extras:device_names"
 [entry-points.console_scripts]
 foo-devices = "torch_foo.extras:device_names"
 """
+
+
+def for_release(path: Path, minor: str, folder: Path) -> Path:
+    """A wheel like that in `path`, as if it was built for another release; it cannot be loaded."""
+    wheel = read_wheel(path)
+    members = {}
+    for name, member in wheel.members.items():
+        moved = re.sub(r"/lib/\d+\.\d+/", f"/lib/{minor}/", name)
+        members[moved] = member if moved == name else Member(f"for {minor}".encode(), member.mode)
+    wheel.members = members
+    headers = wheel.headers("METADATA")
+    del headers["Requires-Dist"]
+    headers["Requires-Dist"] = f"torch>={minor},<{after(minor)}"
+    wheel.set_headers("METADATA", headers)
+    folder.mkdir(parents=True)
+    (folder / wheel.filename).write_bytes(wheel_bytes(wheel))
+    return folder / wheel.filename
 
 
 def from_environment(name: str) -> Path:

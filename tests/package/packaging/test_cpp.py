@@ -10,11 +10,12 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Callable
 
 import pytest
-from conftest import ROOT, Environment, from_environment, run
+from conftest import ROOT, Environment, for_release, from_environment, run
 
 PROGRAMS = Path(__file__).parent / "cpp"
 PREFIX = "import torch_foo; print(torch_foo.cmake_prefix_path)"
@@ -259,6 +260,36 @@ def test_a_release_that_is_not_served(ask, tmp_path: Path, minor: str) -> None:
     )
     assert f"{expected} Install that " in text
     assert f'python -m pip install "torch=={minor}.*"' in text
+
+
+def test_a_merged_wheel_has_the_library_of_each_release(
+    ask, base: Path, tools: Path, torch_folder: Path, tmp_path: Path, minor: str
+) -> None:
+    wheel = from_environment("BACKENDKIT_TEST_WHEEL")
+    major, number = minor.split(".")
+    older, newer = (f"{major}.{int(number) + step}" for step in (-1, 1))
+    wheels = [for_release(wheel, other, tmp_path / other) for other in (older, newer)]
+    run(tools.parent / "backendgen", "merge", *wheels, wheel, "--python", base, cwd=tmp_path)
+    (merged,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(merged) as archive:
+        archive.extractall(tmp_path / "site")
+    package = tmp_path / "site" / "torch_foo"
+    prefix = package / "share" / "cmake"
+    for other in (older, newer):
+        torch = a_torch(tmp_path / f"torch-{other}", f"{other}.1")
+        answer = ask(f"-Dtorch_foo_TORCH_DIR={torch}", prefix=prefix)
+        assert answer[3] == f"{package}/lib/{other}/libtorch_foo.so"
+    torch = a_torch(tmp_path / "torch-2.4", "2.4.1")
+    (text,) = ask(f"-Dtorch_foo_TORCH_DIR={torch}", prefix=prefix)
+    assert f"was built for PyTorch {older} to {newer}, but the PyTorch in" in text
+
+    build = tmp_path / "build"
+    options = [f"-DCMAKE_PREFIX_PATH={prefix}", f"-Dtorch_foo_TORCH_DIR={torch_folder}"]
+    options += ["-DCMAKE_BUILD_TYPE=Release", "-G", "Ninja"]
+    said = run(base.parent / "cmake", "-S", PROGRAMS, "-B", build, *options, cwd=tmp_path).stdout
+    assert f"library {package}/lib/{minor}/libtorch_foo.so" in said
+    run(base.parent / "cmake", "--build", build, "--target", "linked", cwd=tmp_path)
+    assert run(build / "linked", "compute", cwd=tmp_path).stdout == STEPS["compute"]
 
 
 def test_no_pytorch(ask, tmp_path: Path) -> None:

@@ -13,38 +13,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "templates" / "tools"))
+sys.path.insert(0, str(ROOT / "tests" / "generator" / "golden"))
+import made_wheels  # noqa: E402
+
 from backendkit_tools.platform_tags import TagsDiffer, strictest  # noqa: E402
-from backendkit_tools.wheelfile import Member, Wheel, read_wheel, wheel_bytes  # noqa: E402
-
-METADATA = """Metadata-Version: 2.4
-Name: torch_foo
-Version: {version}
-Summary: für Foo
-Requires-Dist: torch<2.{next},>=2.{minor}
-Requires-Dist: numpy
-
-From here on it is README.
-"""
+from backendkit_tools.wheelfile import read_wheel  # noqa: E402
 
 
 def make(
     folder: Path, minor: int, version: str = "0.1.0", platform: str = "linux_x86_64", **files: str
 ) -> Path:
-    wheel = Wheel("torch_foo", version, tags=("py3", "none", platform))
-    own = f"{wheel.dist_info}/"
-    texts = {
-        "torch_foo/__init__.py": '"""Foo."""\n',
-        f"torch_foo/lib/2.{minor}/libtorch_foo.so": f"library for 2.{minor}",
-        f"{own}METADATA": METADATA.format(version=version, minor=minor, next=minor + 1),
-        f"{own}WHEEL": f"Wheel-Version: 1.0\nTag: py3-none-{platform}\n",
-    }
-    texts |= {name.replace("__", "/").replace("_dot_", "."): text for name, text in files.items()}
-    wheel.members = {name: Member(text.encode()) for name, text in texts.items()}
+    texts = {name.replace("__", "/").replace("_dot_", "."): text for name, text in files.items()}
     place = folder / f"2.{minor}-{len(list(folder.iterdir()))}"
-    place.mkdir()
-    (place / wheel.filename).write_bytes(wheel_bytes(wheel))
-    return place / wheel.filename
+    return made_wheels.make(place, f"2.{minor}", version=version, platform=platform, files=texts)
 
 
 def merge(folder: Path, *wheels: Path, out: str = "dist") -> tuple[int, str]:
@@ -100,6 +81,41 @@ def test_a_wheel_for_other_releases_is_not_replaced(tmp_path: Path) -> None:
     assert "backendgen wheel --torch 2.9,2.10" in text
     assert "--local-version" in text
     assert there.read_bytes() == before
+
+
+def occupied(folder: Path, machine: str) -> subprocess.CompletedProcess[str]:
+    """The tool that `backendgen wheel` asks before it builds 0.1.0 for PyTorch 2.10."""
+    code = "from backendkit_tools.occupied import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, folder, "torch_foo", "0.1.0", "2.10", "2.9,2.10"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "templates" / "tools"),
+            "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
+        },
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_name_is_taken_on_the_machine_that_the_wheel_is_for(tmp_path: Path, machine: str) -> None:
+    """Whatever machine builds it: Python is told the target where it is another one."""
+    wheel = make(tmp_path, 9, platform=f"linux_{machine}")
+    done = occupied(wheel.parent, machine)
+    assert done.returncode == 1
+    assert "is for PyTorch 2.9, and would be replaced" in done.stdout
+    other = {"x86_64": "aarch64", "aarch64": "x86_64"}[machine]
+    assert occupied(wheel.parent, other).returncode == 0
+
+
+def test_the_next_major_release_may_follow_the_newest(tmp_path: Path) -> None:
+    newest = made_wheels.make(tmp_path / "2.15", "2.15")
+    status, text = merge(tmp_path, newest, made_wheels.make(tmp_path / "3.0", "3.0"))
+    assert status == 0, text
+    (joined,) = (tmp_path / "dist").iterdir()
+    required = read_wheel(joined).headers("METADATA").get_all("Requires-Dist")
+    assert required == ["torch>=2.15,<3.1", "numpy"]
 
 
 WRONG = {

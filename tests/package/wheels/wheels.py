@@ -3,8 +3,8 @@
 
 A build needs only PyTorch's headers, its libraries libtorch_cpu and libc10, and torchgen: these are
 taken out of the wheel that pip downloads, and the rest is deleted (0.6 GB stay for a release; the
-next run uses them again). The tests need a whole PyTorch with what it depends on (5 to 8 GB): with
-`--test`, one release after another is installed, tested and removed.
+next run uses them again). The tests need a whole PyTorch with what it depends on: with `--test`,
+one release after another is installed, tested and removed (10 GB while one is there).
 """
 
 from __future__ import annotations
@@ -19,33 +19,15 @@ import time
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from steps import ROOT, run, say
+from trial import Python, Trial
+
 sys.path.insert(0, str(ROOT / "tests" / "pytorch" / "matrix"))
-from results import RELEASES  # noqa: E402
+from results import RELEASES
 
 LIMIT = 4_000_000  # bytes of a wheel for eleven releases
 PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 LIBRARIES = ("libtorch_cpu.", "libtorch.", "libc10.", "libtorch_global_deps.", "libgomp")
-
-
-def say(verb: str, text: str) -> None:
-    print(f"{verb:>12} {text}", flush=True)
-
-
-def run(log: Path, *command: object, cwd: Path = ROOT, **variables: str) -> None:
-    """Runs a command with its output in a log. Raises SystemExit with its end if it fails."""
-    with open(log, "w", encoding="utf-8") as file:
-        words = [str(word) for word in command]
-        done = subprocess.run(
-            words, cwd=cwd, env={**os.environ, **variables}, stdout=file, stderr=subprocess.STDOUT
-        )
-    if done.returncode != 0:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
-        shown = "\n".join(f"  {line}" for line in lines)
-        raise SystemExit(
-            f"error: `{' '.join(words[:6])}` failed with status {done.returncode}\n"
-            f"note: the last lines of {log}:\n{shown}"
-        )
 
 
 def needed(name: str) -> bool:
@@ -87,27 +69,51 @@ def environment(python: Path, folder: Path, *seen: str) -> Path:
     return made
 
 
-def build(version: str, arguments: argparse.Namespace, torch: Path, tools: str) -> Path:
+def build(
+    version: str, project: Path, out: Path, arguments: argparse.Namespace, tools: str
+) -> Path:
     """The wheel of the starter project for one release."""
-    started = time.monotonic()
     folder = arguments.folder
-    out = folder / "dist" / version
+    torch = get(version, folder / "torch", folder / "logs")
+    started = time.monotonic()
     base = subprocess.check_output([sys.executable, "-c", PURELIB], text=True).strip()
     python = environment(Path(sys.executable), folder / "environments" / version, str(torch),
                          tools, base)  # fmt: skip
     shutil.rmtree(out, ignore_errors=True)
     pip = [python, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps"]
-    run(folder / "logs" / f"build-{version}.log", *pip, "--wheel-dir", out, folder / "foo",
+    log = folder / "logs" / f"build-{out.parent.name}-{version}.log"
+    run(log, *pip, "--wheel-dir", out, project,
         PATH=os.pathsep.join([str(arguments.tools / "bin"), os.environ["PATH"]]))  # fmt: skip
     (wheel,) = out.glob("*.whl")
-    say("Built", f"{version}: {wheel.stat().st_size} bytes in {time.monotonic() - started:.0f} s")
+    place = project.relative_to(folder)
+    took = f"{time.monotonic() - started:.0f} s"
+    say("Built", f"{version}: {wheel.stat().st_size} bytes, in {place} in {took}")
     return wheel
 
 
-def merge(wheels: list[Path], arguments: argparse.Namespace) -> Path:
+def build_all(project: Path, out: Path, arguments: argparse.Namespace, tools: str) -> list[Path]:
+    """The wheels for all releases, built in the folder of a project, which is made if needed."""
+    program = arguments.tools / "bin" / "backendgen"
+    if not (project / "setup.py").is_file():
+        project.parent.mkdir(parents=True, exist_ok=True)
+        run(arguments.folder / "logs" / "new.log", program, "new", project.name, cwd=project.parent)
+    return [
+        build(version, project, out / version, arguments, tools) for version in arguments.versions
+    ]
+
+
+def compare(wheels: list[Path], again: list[Path]) -> None:
+    """Two builds of each release, in two folders, are equal."""
+    for first, second in zip(wheels, again):
+        if first.name != second.name or first.read_bytes() != second.read_bytes():
+            raise SystemExit(f"error: {first} and {second} differ")
+    say("Compared", f"{len(wheels)} wheels with those of the other folder: the same bytes")
+
+
+def merge(wheels: list[Path], again: list[Path], arguments: argparse.Namespace) -> Path:
     """The joined wheel, made twice from wheels in opposite order: the same bytes."""
     made = []
-    for name, order in (("merged", wheels), ("merged-reversed", wheels[::-1])):
+    for name, order in (("merged", wheels), ("merged-reversed", again[::-1])):
         out = arguments.folder / name
         shutil.rmtree(out, ignore_errors=True)
         program = arguments.tools / "bin" / "backendgen"
@@ -126,26 +132,6 @@ def merge(wheels: list[Path], arguments: argparse.Namespace) -> Path:
     return made[0]
 
 
-def test(version: str, python: Path, wheel: Path, folder: Path) -> None:
-    """Installs PyTorch and the wheel for one Python, and runs the starter's tests."""
-    where = folder / "test"
-    shutil.rmtree(where, ignore_errors=True)
-    try:
-        subprocess.run([python, "-m", "venv", where], check=True)
-        pip = [where / "bin" / "python", "-m", "pip", "install", "--no-cache-dir"]
-        label = f"{version}-{python.name}"
-        logs = folder / "logs"
-        # The wheel's own requirement of PyTorch is judged by pip.
-        run(logs / f"install-{label}.log", *pip, f"torch=={version}", "numpy", "pytest", wheel,
-            TMPDIR=str(where))  # fmt: skip
-        run(logs / f"test-{label}.log", where / "bin" / "python", "-m", "pytest", "-q",
-            "-p", "no:cacheprovider", cwd=folder / "foo", PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
-        lines = (logs / f"test-{label}.log").read_text(encoding="utf-8").splitlines()
-        say("Tested", f"PyTorch {version}, {python.name}: {lines[-1].strip('= ')}")
-    finally:
-        shutil.rmtree(where, ignore_errors=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev wheels", description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="*", default=RELEASES, metavar="VERSION")
@@ -155,32 +141,30 @@ def main() -> None:
         "--test",
         default="",
         metavar="PYTHON[,...]",
-        help="test each release with these Pythons, such as python3.10,python3.13",
+        help="test each release with these Pythons, names or paths, as in python3.10,python3.13",
+    )
+    parser.add_argument(
+        "--twice",
+        action="store_true",
+        help="build each wheel again in another folder, where the results are thrown away before",
     )
     arguments = parser.parse_args()
     folder = arguments.folder = arguments.folder.resolve()
     for name in ("torch", "logs", "dist", "environments"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    pythons = []
-    for name in filter(None, arguments.test.split(",")):
-        found = shutil.which(name)
-        if found is None:
-            raise SystemExit(f"error: found no `{name}`")
-        pythons.append(Path(found))
-    program = arguments.tools / "bin" / "backendgen"
-    # The folder stays the same, so that ccache and CMake's folders serve the next run.
-    if not (folder / "foo" / "setup.py").is_file():
-        run(folder / "logs" / "new.log", program, "new", "foo", cwd=folder)
+    pythons = [Python.find(name) for name in arguments.test.split(",") if name]
     asked = [arguments.tools / "bin" / "python", "-c", PURELIB]
     tools = subprocess.check_output(asked, text=True).strip()
-    wheels = [
-        build(version, arguments, get(version, folder / "torch", folder / "logs"), tools)
-        for version in arguments.versions
-    ]
-    wheel = merge(wheels, arguments)
-    for version in arguments.versions if pythons else ():
-        for python in pythons:
-            test(version, python, wheel, folder)
+    # The folder stays the same, so that ccache and CMake's folders serve the next run.
+    wheels = again = build_all(folder / "foo", folder / "dist", arguments, tools)
+    if arguments.twice:
+        shutil.rmtree(folder / "again", ignore_errors=True)
+        again = build_all(folder / "again" / "foo", folder / "again" / "dist", arguments, tools)
+        compare(wheels, again)
+    wheel = merge(wheels, again, arguments)
+    trial = Trial(wheel, folder)
+    for version, alone in zip(arguments.versions, wheels) if pythons else ():
+        trial.release(version, pythons, alone if version == arguments.versions[-1] else None)
 
 
 if __name__ == "__main__":
