@@ -43,8 +43,8 @@ adds the install rules. It prints one line:
   RPATH is `$ORIGIN` (`@loader_path` on macOS, none on Windows). A release build has no symbols.
   Settings that a project makes for all its libraries (`CMAKE_INSTALL_RPATH`,
   `CMAKE_INSTALL_RPATH_USE_LINK_PATH`, `CMAKE_<CONFIG>_POSTFIX`) do not affect this one.
-- In a release build, functions that nothing calls are left out of the library, and the generated
-  C++ is compiled with `-O2` where the project's flags say `-O3`. Your `SOURCES` keep your flags.
+- In a release build, the generated C++ is compiled with `-O2` where the project's flags say `-O3`.
+  Your `SOURCES` keep your flags.
 - Absolute paths are mapped to short ones, so that the same input gives the same bytes in any
   folder.
 - The install rules write `<package>/lib/<PyTorch minor>/lib<package>.so`, the generated Python,
@@ -173,18 +173,12 @@ function(_backendkit_set_link_options target)
   elseif(UNIX)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")
     target_link_options(${target} PRIVATE LINKER:-z,defs)
-    # Headers of PyTorch, of fmt and of Kineto bring functions that nothing calls.
-    set(small $<CONFIG:Release,MinSizeRel>)
-    foreach(option -ffunction-sections -fdata-sections)
-      target_compile_options(${target} PRIVATE $<${small}:${option}>)
-    endforeach()
-    target_link_options(${target} PRIVATE $<${small}:LINKER:--gc-sections>)
     if(BACKENDKIT_DEBUG_SYMBOLS)
       # `backendgen wheel --debug-symbols` moves them into a file, which the build ID names.
       target_compile_options(${target} PRIVATE -g)
       target_link_options(${target} PRIVATE LINKER:--build-id=sha1)
     else()
-      target_link_options(${target} PRIVATE $<${small}:LINKER:-s>)
+      target_link_options(${target} PRIVATE $<$<CONFIG:Release,MinSizeRel>:LINKER:-s>)
     endif()
   endif()
 endfunction()
