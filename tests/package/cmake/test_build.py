@@ -24,6 +24,18 @@ def flags_of(project, source):
     return next(one["command"] for one in commands if one["file"].endswith(source)).split()
 
 
+def optimization(project, source):
+    return [flag for flag in flags_of(project, source) if re.fullmatch(r"-O\w", flag)][-1]
+
+
+def test_the_glue_is_small_and_the_sources_keep_their_flags(built, scaffold, cmake):
+    assert optimization(built, "foo-generated/backend.cpp") == "-O2"
+    assert optimization(built, "csrc/runtime.cpp") == "-O3"
+    project = cmake(scaffold())
+    assert project.configure("-DCMAKE_CXX_FLAGS_RELEASE=-Os").returncode == 0
+    assert optimization(project, "foo-generated/backend.cpp") == "-Os"
+
+
 def test_the_status_line(built):
     assert "-- BackendKit: foo, 0 kernels, PyTorch 2." in built.log
     assert "generated files" in built.log
@@ -87,6 +99,9 @@ def test_many_kernels_share_a_precompiled_header(scaffold, cmake):
     assert precompiled in flags_of(project, "register_kernels_0.cpp")
     for source in ("csrc/kernels.cpp", "has_kernel.cpp", "backend.cpp"):
         assert precompiled not in flags_of(project, source)
+    # A header that was precompiled with another optimization would not be used.
+    assert optimization(project, "register_kernels_0.cpp") == "-O3"
+    assert optimization(project, "backend.cpp") == "-O2"
 
 
 def test_few_kernels_do_not(built):

@@ -7,6 +7,7 @@ uv fetches the 3 GB that a release depends on, once for all Pythons.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -20,6 +21,7 @@ from steps import ROOT, run, say
 PROGRAMS = ROOT / "tests" / "package" / "packaging" / "cpp"
 PROGRAM_SAYS = "device foo:1, hooks for 2 devices\non foo:1, right\n"
 PREFIX = "import torch_foo; print(torch_foo.cmake_prefix_path)"
+TABLE = ROOT / "generator" / "torch" / "releases.cpp"
 IMPORTS = 15  # of each kind, one after the other, for a median
 
 
@@ -28,7 +30,19 @@ class Python:
     """An interpreter to test with."""
 
     program: Path
-    label: str  # "Python 3.10"
+    version: str  # "3.10"
+
+    @property
+    def label(self) -> str:
+        return f"Python {self.version}"
+
+    def has(self, release: str) -> bool:
+        """Whether the generator's table of releases says that this Python has a wheel of it."""
+        major, minor, _ = release.split(".")
+        row = rf"\{{\{{{major}, {minor}, \d+\}}, (\d+), (\d+)\}}"
+        match = re.search(row, TABLE.read_text(encoding="utf-8"))
+        own = int(self.version.partition(".")[2])
+        return match is None or int(match[1]) <= own <= int(match[2])
 
     @staticmethod
     def find(name: str) -> Python:
@@ -44,7 +58,7 @@ class Python:
                 "help: name the path of the Python itself"
             )
         version, program = done.stdout.split()
-        return Python(Path(program), f"Python {version}")
+        return Python(Path(program), version)
 
 
 class Trial:
@@ -64,8 +78,10 @@ class Trial:
         shutil.rmtree(self.where, ignore_errors=True)
         try:
             for python in pythons:
-                if not self._install(version, python):
+                if not python.has(version):
+                    say("Skipped", f"PyTorch {version} is not for {python.label}")
                     continue
+                self._install(version, python)
                 self._starter(version, python)
                 if not tested:
                     self._programs(version, python)
@@ -79,28 +95,18 @@ class Trial:
             raise SystemExit(f"error: PyTorch {version} has no wheel for {names}")
 
     def _log(self, step: str, version: str, python: Python) -> Path:
-        return self.logs / f"{step}-{version}-{python.label.split()[1]}.log"
+        return self.logs / f"{step}-{version}-{python.version}.log"
 
     def _environment(self, python: Python) -> Path:
-        return self.where / python.label.split()[1] / "bin" / "python"
+        return self.where / python.version / "bin" / "python"
 
-    def _install(self, version: str, python: Python) -> bool:
-        """Makes the environment; false if the release has no wheel for this Python."""
+    def _install(self, version: str, python: Python) -> None:
         made = self._environment(python)
         log = self._log("install", version, python)
         run(log, *self.uv, "venv", "--python", python.program, made.parents[1])
         words = [*self.uv, "pip", "install", "--python", made]
-        torch = f"torch=={version}"
-        asked = subprocess.run(
-            [*map(str, words), "--dry-run", "--no-deps", torch],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if "has no wheels with a matching" in " ".join(asked.stderr.split()):
-            say("Skipped", f"PyTorch {version}, {python.label}: it has no wheel for this Python")
-            return False
         # What the wheel requires is judged together with the release.
-        run(log, *words, "--compile-bytecode", torch, "numpy", "pytest", self.wheel)
-        return True
+        run(log, *words, "--compile-bytecode", f"torch=={version}", "numpy", "pytest", self.wheel)
 
     def _starter(self, version: str, python: Python) -> None:
         log = self._log("test", version, python)
