@@ -11,8 +11,35 @@ collect_ignore_glob = ["generator/golden/cases/*", "package/cmake/errors/*"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write what is expected anew")
-    every = "also those of PyTorch's own tests that take hours; see tests/pytorch/unchanged"
+    every = (
+        "also what takes long: hours of PyTorch's own tests (see tests/pytorch/unchanged), and all "
+        "device tests on each kind of runtime"
+    )
     parser.addoption("--every-test", action="store_true", help=every)
+
+
+#: Device tests that start many processes or compile, whatever the runtime is: `./dev test` runs
+#: them on the starter project, and with `--every-test` on every backend.
+LONG_DEVICE_TESTS = (
+    "test_compile",
+    "test_cpu_programs",
+    "test_endings",
+    "test_frameworks",
+    "test_hugging_face",
+    "test_late_registration",
+    "test_likeness",
+    "test_processes",
+    "test_training_threads",
+    "test_transformers",
+)
+
+
+@pytest.fixture(scope="session")
+def device_tests(request: pytest.FixtureRequest) -> list[str]:
+    """The arguments of pytest by which a backend that others look at runs the device tests."""
+    if request.config.getoption("--every-test"):
+        return ["--endings", "1"]
+    return ["-k", " and ".join(f"not {module}.py" for module in LONG_DEVICE_TESTS)]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,6 +4,8 @@
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +48,28 @@ def same(without: dict[str, Any], broken: dict[str, Any]) -> bool:
     return without == broken or (renamed and without["warnings"] == broken["warnings"])
 
 
+@pytest.fixture(scope="module")
+def without_backend(
+    base: Interpreter, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], dict[str, Any]]:
+    """The outcomes of a group without the backend; each group runs once."""
+    folder = tmp_path_factory.mktemp("without")
+    return lru_cache(lambda group: probe(base, group, folder / f"{group}.json"))
+
+
 @pytest.mark.parametrize("group", ["core", "defaults", "distributed", "accelerator"])
 @pytest.mark.parametrize("name", ["built for another release", "driver library missing"])
 def test_cpu_behaves_as_without_the_backend(
-    base: Interpreter, site: Site, tmp_path: Path, name: str, group: str
+    base: Interpreter,
+    without_backend: Callable[[str], dict[str, Any]],
+    site: Site,
+    tmp_path: Path,
+    name: str,
+    group: str,
 ) -> None:
     spoil: Spoil = SPOILT[name][0]
     spoil(site)
-    without = probe(base, group, tmp_path / "without.json")
+    without = without_backend(group)
     broken = probe(base, group, tmp_path / "broken.json", site)
     assert without.keys() == broken.keys()
     different = {key for key in without if not same(without[key], broken[key])}
