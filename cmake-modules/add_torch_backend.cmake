@@ -185,7 +185,8 @@ endfunction()
 
 # TORCH_CHECK puts __FILE__ into the library, and debug information contains paths too. Of ccache with
 # a base_dir, the compiler gets paths relative to the build folder, whose depth must not show either.
-# Of several maps that match, the compiler takes the last.
+# Of a folder that is reached through a link, GCC takes the real path where that is shorter. Of
+# several maps that match, the compiler takes the last.
 function(_backendkit_map_paths target torch)
   if(MSVC)
     return()
@@ -195,7 +196,8 @@ function(_backendkit_map_paths target torch)
   set(name torch)
   foreach(folder IN LISTS torch headers)
     file(RELATIVE_PATH relative ${CMAKE_BINARY_DIR} ${folder})
-    list(APPEND maps ${folder}=${name} ${relative}=${name})
+    file(REAL_PATH ${folder} real)
+    list(APPEND maps ${folder}=${name} ${relative}=${name} ${real}=${name})
     set(name backendkit)
   endforeach()
   foreach(map IN LISTS maps)
