@@ -32,6 +32,8 @@ PYTHON_FILES = [
     "_properties",
     "_random",
     "_release",
+    "_requirement",
+    "_runtime_package",
     "_sharing",
     "_streams",
     "_torchvision",
