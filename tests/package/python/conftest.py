@@ -103,11 +103,10 @@ class Interpreter:
         return done.stdout.splitlines(), done.stderr.split("Warning: ", 1)[1].strip()
 
 
-@pytest.fixture
-def base(tmp_path: Path) -> Interpreter:
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
     """A Python with PyTorch and without any backend."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("elsewhere")
     return Interpreter(_from_environment("BACKENDKIT_TEST_BASE_PYTHON"), folder)
 
 
