@@ -126,6 +126,13 @@ def start_crashes(m: Machine) -> Iterator[None]:
     (m.site / "crash.pth").unlink()
 
 
+@fault("fail", "python.start", "does not end within 10 s", "sitecustomize.py")
+def start_hangs(m: Machine) -> Iterator[None]:
+    (m.site / "sitecustomize.py").write_text("import time; time.sleep(600)\n")
+    yield
+    (m.site / "sitecustomize.py").unlink()
+
+
 @fault("warn", "setuptools", "65.5.0 is too old", 'pip install --upgrade "setuptools>=70.1"')
 def old_setuptools(m: Machine) -> Iterator[None]:
     shutil.rmtree(m.site / "setuptools-75.0.0.dist-info")
@@ -488,6 +495,15 @@ def no_node(m: Machine) -> Iterator[None]:
     m.backend(DEVICE_NODES=[f"{m.folder}/foo*"])
     yield
     (m.folder / "foo0").write_text("")
+
+
+@fault("fail", "driver.permission", "cannot be read and written by you", "sudo chmod a+rw ")
+def node_of_others(m: Machine) -> Iterator[None]:
+    node = m.folder / "foo0"
+    node.touch(mode=0o440)
+    m.backend(DEVICE_NODES=[f"{m.folder}/foo*"])
+    yield
+    node.chmod(0o666)
 
 
 # --- the package with the driver's libraries

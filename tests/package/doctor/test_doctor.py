@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import grp
+import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,6 +102,61 @@ def test_a_device_that_fails(
     assert [row["check"] for row in rows] == [check]
     assert text in rows[0]["text"]
     assert trace in "\n".join(rows[0]["why"])
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "frame"),
+    [
+        ("device.crash", "import ctypes; ctypes.string_at(0)", "ctypes"),
+        ("device.hang", "import time; time.sleep(600)", "sleep"),
+    ],
+)
+def test_gdb_adds_the_native_stack(machine: Machine, check: str, code: str, frame: str) -> None:
+    """Without gdb, the row says how to get it; with it, it has the frames."""
+    (machine.site / "torch/__init__.py").write_text(f"{code}\n")
+    make_record(machine)
+    machine.arguments = ["--device", "foo", "--timeout", "2"]
+    (row,) = (row for row in machine.rows() if row["status"] != "ok")
+    assert "`apt-get install gdb` adds the native stack to these lines" in row["why"]
+    (machine.bin / "gdb").symlink_to(shutil.which("gdb") or "gdb")
+    (row,) = (row for row in machine.rows() if row["status"] != "ok")
+    assert row["check"] == check
+    native = [line for line in row["why"] if line.startswith("native: #")]
+    assert native[0].startswith("native: #0 "), row
+    assert frame in "\n".join(native)
+
+
+def test_a_node_names_its_group(machine: Machine) -> None:
+    """As udev makes them, for a group; this one keeps even its owner out."""
+    node = machine.folder / "foo0"
+    node.touch()
+    if os.geteuid() == 0:
+        os.chown(node, -1, 65000)
+    node.chmod(0o060)
+    machine.backend(DEVICE_NODES=[str(node)])
+    (row,) = (row for row in machine.rows() if row["status"] != "ok")
+    group = {"65000"} if os.geteuid() == 0 else {g.gr_name for g in grp.getgrall()}
+    found = re.fullmatch(r"`sudo usermod -aG (\S+) \$USER`, then log out and in again", row["help"])
+    assert found and found[1] in group
+    assert row["why"] == [f"it is ----rw----, of group {found[1]}"]
+
+
+def test_with_and_without_a_home(machine: Machine) -> None:
+    assert "HOME" not in machine.environment  # nor in any other test of this file
+    for home in ("/nonexistent", str(machine.folder), ""):
+        machine.environment["HOME"] = home
+        assert [row for row in machine.rows() if row["status"] != "ok"] == []
+
+
+def test_on_a_file_system_that_takes_no_file(machine: Machine) -> None:
+    """A full or read-only one: no folder for temporary files, no cache, nothing in the project."""
+    folders = [machine.here, machine.venv, machine.folder]
+    for folder in folders:
+        folder.chmod(0o555)
+    machine.environment["TMPDIR"] = "/nonexistent"
+    assert [row for row in machine.rows() if row["status"] != "ok"] == []
+    for folder in folders:
+        folder.chmod(0o755)
 
 
 def make_record(machine: Machine) -> None:
