@@ -126,7 +126,7 @@ def start_crashes(m: Machine) -> Iterator[None]:
     (m.site / "crash.pth").unlink()
 
 
-@fault("fail", "python.start", "does not end within 10 s", "sitecustomize.py")
+@fault("fail", "python.start", "does not start within 10 s", "sitecustomize.py")
 def start_hangs(m: Machine) -> Iterator[None]:
     (m.site / "sitecustomize.py").write_text("import time; time.sleep(600)\n")
     yield
