@@ -148,15 +148,19 @@ def test_with_and_without_a_home(machine: Machine) -> None:
         assert [row for row in machine.rows() if row["status"] != "ok"] == []
 
 
-def test_on_a_file_system_that_takes_no_file(machine: Machine) -> None:
-    """A full or read-only one: no folder for temporary files, no cache, nothing in the project."""
-    folders = [machine.here, machine.venv, machine.folder]
-    for folder in folders:
+@pytest.mark.parametrize("device", [[], ["--device", "foo"]], ids=["", "device"])
+def test_on_disks_that_take_no_file(machine: Machine, device: list[str]) -> None:
+    """Full or read-only ones: no folder for temporary files, nothing in the project."""
+    code = "import tempfile\ntempfile._candidate_tempdir_list = lambda: ['/nonexistent']\n"
+    (machine.site / "sitecustomize.py").write_text(code)
+    (machine.site / "torch/__init__.py").write_text("raise ImportError('reached')\n")
+    make_record(machine)
+    machine.arguments = device
+    for folder in (machine.here, machine.venv, machine.folder):
         folder.chmod(0o555)
-    machine.environment["TMPDIR"] = "/nonexistent"
-    assert [row for row in machine.rows() if row["status"] != "ok"] == []
-    for folder in folders:
-        folder.chmod(0o755)
+    rows = [row for row in machine.rows() if row["status"] != "ok"]
+    machine.folder.chmod(0o755)
+    assert ["reached" in "".join(row["why"]) for row in rows] == [True] * bool(device)
 
 
 def make_record(machine: Machine) -> None:
