@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import grp
+import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from doctor_faults import FAULTS, Fault
-from doctor_machine import Machine, install, make_torch
+from doctor_machine import BACKENDGEN, Machine, install, make_torch
 
 
 @pytest.fixture(scope="session")
@@ -161,6 +163,33 @@ def test_on_disks_that_take_no_file(machine: Machine, device: list[str]) -> None
     rows = [row for row in machine.rows() if row["status"] != "ok"]
     machine.folder.chmod(0o755)
     assert ["reached" in "".join(row["why"]) for row in rows] == [True] * bool(device)
+
+
+def test_commands_of_the_page(tmp_path: Path) -> None:
+    """With a real backend, on this machine: nothing but good rows."""
+    page = Path(__file__).resolve().parents[3] / "docs" / "doctor.md"
+    (commands,) = re.findall(r"(?ms)^```console\n(.*?)^```", page.read_text("utf-8"))
+    environment = Path(os.environ["BACKENDKIT_TEST_PYTHON"]).parents[1]
+    (tmp_path / ".venv").symlink_to(environment)
+    path = os.pathsep.join([str(Path(BACKENDGEN).parent), os.environ["PATH"]])
+    variables = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(environment)}
+    said = [
+        subprocess.run(
+            line,
+            shell=True,
+            cwd=tmp_path,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for line in commands.splitlines()
+    ]
+    assert len(said) == 5
+    texts = [done.stderr for done in said[:4]]
+    assert ["fail" in text or "warn" in text for text in texts] == [False] * 4, texts
+    assert re.search(r"^ok +foo +tensor, kernel, copy, stream, autograd work", texts[3], re.M)
+    assert json.loads(said[4].stdout)["ok"] is True
 
 
 def make_record(machine: Machine) -> None:
