@@ -47,11 +47,11 @@ cd /tried
 dpkg --install ./*.deb
 backendgen --version
 backendgen new foo
-(cd foo && backendgen check --torch /tried/torch)
-backendgen ops --torch /tried/torch
+(cd foo && backendgen check --torch /tried/torch/torch)
+backendgen ops --torch /tried/torch/torch
 dpkg --purge backendkit
 test ! -e /usr/bin/backendgen
-apt-get install -q -y ./*.deb
+apt-get install -q -y --install-recommends ./*.deb >/dev/null
 backendgen doctor || test $? = 1
 cmake -G Ninja -S finds -B build
 cmake --build build
@@ -150,13 +150,13 @@ def debian(package: Path, scratch: Path) -> None:
     tried = scratch / "tried"
     (tried / "finds").mkdir(parents=True)
     shutil.copy(package, tried)
-    shutil.copytree(TORCH, tried / "torch")
+    shutil.copytree(TORCH.parent, tried / "torch")
     (tried / "finds" / "CMakeLists.txt").write_text(FINDS, encoding="utf-8")
     (tried / "finds" / "finds.cpp").write_text(HEADERS, encoding="utf-8")
     (tried / "try.sh").write_text(ON_DEBIAN, encoding="utf-8")
     hooks = [f"--customize-hook=copy-in {tried} /"]
     hooks += ["--chrooted-customize-hook=sh /tried/try.sh"]
-    run("mmdebstrap", "--variant=apt", "--format=null", *hooks, "bookworm", "-", cwd=scratch)
+    run("mmdebstrap", "--variant=minbase", "--format=null", *hooks, "bookworm", "-", cwd=scratch)
 
 
 def same_programs(out: Path, machine: str, scratch: Path) -> None:

@@ -168,9 +168,9 @@ def write_toolchain(folder: Path, machine: str) -> list[str]:
 
 
 def build_wheel(source: Path, tree: Path, machine: str, toolchain: list[str], out: Path) -> Path:
-    # No path of this machine in what is compiled. zig adds -g, whose symbols the linker strips. It
-    # compiles its C++ library for each kind of -O, so CMake's trial programs are to have that, too.
-    flags = f"-O3 -g0 -ffile-prefix-map={source}=. -ffile-prefix-map={tree}=."
+    # No path of this machine in what is compiled, and no symbols, which zig adds. It compiles its C++
+    # library for each kind of -O, so CMake's trial programs get that of the rest. Debian wants PIE.
+    flags = f"-O3 -s -fPIE -pie -ffile-prefix-map={source}=. -ffile-prefix-map={tree}=."
     arguments = [*toolchain, f"-DCMAKE_C_FLAGS='{flags}'", f"-DCMAKE_CXX_FLAGS='{flags}'"]
     built = tree / "wheel"
     built.mkdir(parents=True)
