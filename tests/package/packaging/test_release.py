@@ -124,6 +124,32 @@ def test_zig_compiles_for_the_oldest_glibc(tmp_path: Path) -> None:
     assert "aarch64" in shown and "2.17" in (tmp_path / "zig" / "zig-cc").read_text()
 
 
+def test_the_packages_get_the_maintainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[object, ...]] = []
+    monkeypatch.setattr(release, "run", lambda *words, cwd: given.append(words))
+    monkeypatch.setattr(release, "make_again", lambda *words: pytest.fail("not asked for"))
+    monkeypatch.setattr(release, "stage", lambda *words: tmp_path)
+    monkeypatch.setattr(release, "build_sdist", lambda *words: an_archive(tmp_path))
+    monkeypatch.setattr(release, "build_wheel", lambda *words: tmp_path / "out" / "x.tar.gz")
+    words = ["--out", tmp_path / "out", "--work", tmp_path / "work", "--machine", "aarch64"]
+    monkeypatch.setattr(sys, "argv", ["release.py", *map(str, words)])
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    release.main()
+    assert not [word for command in given for word in command if "MAINTAINER" in str(word)]
+    given.clear()
+    sys.argv += ["--maintainer", "Jo <jo@example.com>"]
+    release.main()
+    assert "-DBACKENDKIT_MAINTAINER=Jo <jo@example.com>" in given[0]
+    assert os.environ["ZIG_LOCAL_CACHE_DIR"] == str(tmp_path / "work" / "build-aarch64" / "zig")
+
+
+def an_archive(folder: Path) -> Path:
+    path = folder / "out" / "x.tar.gz"
+    with tarfile.open(path, "w:gz") as packed:
+        packed.addfile(tarfile.TarInfo("x/dev"))
+    return path
+
+
 def test_a_wheel_that_is_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
