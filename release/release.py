@@ -168,8 +168,9 @@ def write_toolchain(folder: Path, machine: str) -> list[str]:
 
 
 def build_wheel(source: Path, tree: Path, machine: str, toolchain: list[str], out: Path) -> Path:
-    # No path of this machine in what is compiled, and no symbols, which zig adds. It compiles its C++
-    # library for each kind of -O, so CMake's trial programs get that of the rest. Debian wants PIE.
+    # No path of this machine in what is compiled, and no symbols, which zig adds. It compiles its
+    # C++ library for each kind of -O, so CMake's trial programs get that of the rest. Debian wants
+    # position-independent programs.
     flags = f"-O3 -s -fPIE -pie -ffile-prefix-map={source}=. -ffile-prefix-map={tree}=."
     arguments = [*toolchain, f"-DCMAKE_C_FLAGS='{flags}'", f"-DCMAKE_CXX_FLAGS='{flags}'"]
     built = tree / "wheel"
