@@ -102,12 +102,13 @@ def say(verb: str, path: Path) -> None:
     print(f"{verb:>12} {path} ({path.stat().st_size / 1024:.0f} KiB)", flush=True)
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> None:
+def run(*command: str | Path, cwd: Path, umask: int = -1, **environment: str) -> None:
     """Runs a program; shows its output if it fails."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
         env={**os.environ, **environment},
+        umask=umask,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -199,7 +200,9 @@ def build_packages(source: Path, tree: Path, out: Path, packaging: list[str]) ->
     run("cmake", *settings, *packaging, "-S", source, "-B", place, cwd=tree)
     run("cmake", "--build", place, "--target", "backendgen", cwd=tree)
     packages = tree / "packages"
-    run("cpack", "-B", packages, "-G", "DEB;TGZ", "--config", place / "CPackConfig.cmake", cwd=tree)
+    # The parts of a Debian package have the modes of the files that cpack made of them.
+    command = ["cpack", "-B", packages, "-G", "DEB;TGZ", "--config", place / "CPackConfig.cmake"]
+    run(*command, cwd=tree, umask=0o022)
     found = [*packages.glob("*.deb"), *packages.glob("*.tar.gz")]
     for path in found:
         if path.name.endswith(".tar.gz"):

@@ -233,7 +233,9 @@ def test_the_wheel_has_pages_and_completions(product: Path, base: Path, tmp_path
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packages")
     config = Path(os.environ["BACKENDKIT_BUILD"], "CPackConfig.cmake")
-    run("cpack", "-B", folder, "-G", "DEB;TGZ", "--config", config, cwd=folder)
+    # Everyone can read the folders, whatever the umask is.
+    strict = ["sh", "-c", 'umask 077; exec "$0" "$@"']
+    run(*strict, "cpack", "-B", folder, "-G", "DEB;TGZ", "--config", config, cwd=folder)
     return folder
 
 
@@ -254,6 +256,8 @@ def test_the_debian_package(packages: Path, tmp_path: Path) -> None:
     assert re.search(r"^Depends: libc6 \(>= ", listed, re.M)
     program = root / "usr" / "bin" / "backendgen"
     assert found(tmp_path, f"-DCMAKE_PREFIX_PATH={root}/usr") == program
+    folders = [path for path in (root / "usr").rglob("*") if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}
     assert (root / "usr/share/man/man1/backendgen.1.gz").is_file()
     assert (root / "usr/share/zsh/vendor-completions/_backendgen").is_file()
     copyright = (root / "usr/share/doc/backendkit/copyright").read_text()
@@ -265,6 +269,7 @@ def test_the_debian_package(packages: Path, tmp_path: Path) -> None:
 def test_the_archive(packages: Path, tmp_path: Path) -> None:
     (archive,) = packages.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
+        assert {member.mode for member in packed if member.isdir()} == {0o755}
         packed.extractall(tmp_path / "root", filter="data")
     (folder,) = (tmp_path / "root").iterdir()
     assert found(tmp_path, f"-DCMAKE_PREFIX_PATH={folder}") == folder / "bin" / "backendgen"

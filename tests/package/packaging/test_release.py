@@ -126,7 +126,7 @@ def test_zig_compiles_for_the_oldest_glibc(tmp_path: Path) -> None:
 
 def test_the_packages_get_the_maintainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[object, ...]] = []
-    monkeypatch.setattr(release, "run", lambda *words, cwd: given.append(words))
+    monkeypatch.setattr(release, "run", lambda *words, **rest: given.append(words))
     monkeypatch.setattr(release, "make_again", lambda *words: pytest.fail("not asked for"))
     monkeypatch.setattr(release, "stage", lambda *words: tmp_path)
     monkeypatch.setattr(release, "build_sdist", lambda *words: an_archive(tmp_path))
