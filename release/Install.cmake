@@ -29,9 +29,6 @@ configure_package_config_file(
   PATH_VARS ${paths}
   NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 
-# Everyone can read what is installed, whatever the umask is.
-set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
-    OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 install(TARGETS backendgen RUNTIME DESTINATION ${programs})
 install(DIRECTORY include/backendkit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY cmake-modules/ DESTINATION ${package} FILES_MATCHING PATTERN "*.cmake"

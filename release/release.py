@@ -34,25 +34,45 @@ def main() -> None:
         help="build all of it again, with another folder, umask, time zone and number of jobs, "
         "and compare the bytes; then try everything",
     )
+    parser.add_argument(
+        "--maintainer",
+        metavar="'NAME <ADDRESS>'",
+        help="whom the Debian packages name, instead of an address that nobody reads",
+    )
     options = parser.parse_args()
     out, work = options.out.absolute(), options.work.absolute()
     machines = options.machine or list(MACHINES)
+    packaging = [f"-DBACKENDKIT_MAINTAINER={options.maintainer}"] if options.maintainer else []
     downloads = work / "downloads"
-    make(out, work, machines, downloads)
+    # zig compiles its C++ library once for each machine, and keeps it.
+    os.environ["ZIG_GLOBAL_CACHE_DIR"] = str(work / "zig")
+    make(out, work, machines, downloads, packaging)
     if options.check:
-        again = work / "again" / "further-down"
-        os.environ.update(TZ="Asia/Kolkata", CMAKE_BUILD_PARALLEL_LEVEL="1", LC_ALL="C")
-        os.umask(0o077)
-        make(again / "dist", again, machines, downloads)
-        first, second = digests(out), digests(again / "dist")
-        if first != second:
-            names = sorted(name for name in first if first[name] != second.get(name))
-            raise SystemExit(f"error: built again, these are not the same: {', '.join(names)}")
-        print(f"{'Compared':>12} {len(first)} files, built twice: the same bytes", flush=True)
-        check(out, work)
+        again = make_again(work / "again" / "further-down", machines, downloads, packaging)
+        expect_same(digests(out), digests(again))
+        check(out, work, machines)
 
 
-def make(out: Path, work: Path, machines: list[str], downloads: Path) -> None:
+def make_again(work: Path, machines: list[str], downloads: Path, packaging: list[str]) -> Path:
+    """Builds everything once more, with all around it different; returns the results' folder."""
+    before, umask = os.environ.copy(), os.umask(0o077)
+    jobs = int(before.get("CMAKE_BUILD_PARALLEL_LEVEL") or os.cpu_count() or 1) + 1
+    os.environ.update(TZ="Asia/Kolkata", LC_ALL="C", CMAKE_BUILD_PARALLEL_LEVEL=str(jobs))
+    make(work / "dist", work, machines, downloads, packaging)
+    os.umask(umask)
+    os.environ.clear()
+    os.environ.update(before)
+    return work / "dist"
+
+
+def expect_same(first: dict[str, str], second: dict[str, str]) -> None:
+    names = sorted(name for name in first | second if first.get(name) != second.get(name))
+    if names:
+        raise SystemExit(f"error: built again, these are not the same: {', '.join(names)}")
+    print(f"{'Compared':>12} {len(first)} files, built twice: the same bytes", flush=True)
+
+
+def make(out: Path, work: Path, machines: list[str], downloads: Path, packaging: list[str]) -> None:
     """Builds everything below `work`, and puts the results into `out`."""
     for folder in (out, work / "source", work / "unpacked"):
         shutil.rmtree(folder, ignore_errors=True)
@@ -71,8 +91,10 @@ def make(out: Path, work: Path, machines: list[str], downloads: Path) -> None:
         toolchain = write_toolchain(work / f"zig-{machine}", machine)
         tree = work / f"build-{machine}"
         shutil.rmtree(tree, ignore_errors=True)
+        # Beside what is built, so that nothing of an earlier release is taken.
+        os.environ["ZIG_LOCAL_CACHE_DIR"] = str(tree / "zig")
         say("Finished", build_wheel(unpacked, tree, machine, toolchain, out))
-        for path in build_packages(unpacked, tree, out):
+        for path in build_packages(unpacked, tree, out, packaging):
             say("Finished", path)
 
 
@@ -80,12 +102,13 @@ def say(verb: str, path: Path) -> None:
     print(f"{verb:>12} {path} ({path.stat().st_size / 1024:.0f} KiB)", flush=True)
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> None:
+def run(*command: str | Path, cwd: Path, umask: int = -1, **environment: str) -> None:
     """Runs a program; shows its output if it fails."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
         env={**os.environ, **environment},
+        umask=umask,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -146,8 +169,10 @@ def write_toolchain(folder: Path, machine: str) -> list[str]:
 
 
 def build_wheel(source: Path, tree: Path, machine: str, toolchain: list[str], out: Path) -> Path:
-    # No path of this machine in what is compiled.
-    flags = f"-ffile-prefix-map={source}=. -ffile-prefix-map={tree}=."
+    # No path of this machine in what is compiled, and no symbols, which zig adds. It compiles its
+    # C++ library for each kind of -O, so CMake's trial programs get that of the rest. Debian wants
+    # position-independent programs.
+    flags = f"-O3 -s -fPIE -pie -ffile-prefix-map={source}=. -ffile-prefix-map={tree}=."
     arguments = [*toolchain, f"-DCMAKE_C_FLAGS='{flags}'", f"-DCMAKE_CXX_FLAGS='{flags}'"]
     built = tree / "wheel"
     built.mkdir(parents=True)
@@ -167,15 +192,17 @@ def build_wheel(source: Path, tree: Path, machine: str, toolchain: list[str], ou
     return Path(shutil.move(wheel, out / wheel.name))
 
 
-def build_packages(source: Path, tree: Path, out: Path) -> list[Path]:
+def build_packages(source: Path, tree: Path, out: Path, packaging: list[str]) -> list[Path]:
     """The Debian package and the archive, of the program that the wheel has."""
     place = tree / "cmake"
     depends = f"libc6 (>= {GLIBC})"
     settings = ["-USKBUILD", "-DSKBUILD=", f"-DCPACK_DEBIAN_PACKAGE_DEPENDS={depends}"]
-    run("cmake", *settings, "-S", source, "-B", place, cwd=tree)
+    run("cmake", *settings, *packaging, "-S", source, "-B", place, cwd=tree)
     run("cmake", "--build", place, "--target", "backendgen", cwd=tree)
     packages = tree / "packages"
-    run("cpack", "-B", packages, "-G", "DEB;TGZ", "--config", place / "CPackConfig.cmake", cwd=tree)
+    # The parts of a Debian package have the modes of the files that cpack made of them.
+    command = ["cpack", "-B", packages, "-G", "DEB;TGZ", "--config", place / "CPackConfig.cmake"]
+    run(*command, cwd=tree, umask=0o022)
     found = [*packages.glob("*.deb"), *packages.glob("*.tar.gz")]
     for path in found:
         if path.name.endswith(".tar.gz"):

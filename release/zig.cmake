@@ -13,9 +13,8 @@ set(CMAKE_C_COMPILER ${ZIG_FOLDER}/zig-cc)
 set(CMAKE_CXX_COMPILER ${ZIG_FOLDER}/zig-c++)
 set(CMAKE_AR ${ZIG_FOLDER}/zig-ar CACHE FILEPATH "")
 set(CMAKE_RANLIB ${ZIG_FOLDER}/zig-ranlib CACHE FILEPATH "")
-# The linker strips; this machine's strip does not know every architecture.
+# zig strips, told by -s; this machine's strip does not know every architecture.
 set(CMAKE_STRIP "" CACHE FILEPATH "")
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-s")
 # CMake takes every build with CMAKE_SYSTEM_NAME for a cross-compilation, so one for this machine needs
 # something that starts programs, too.
 set(CMAKE_CROSSCOMPILING_EMULATOR env)

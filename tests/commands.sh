@@ -64,7 +64,7 @@ ci_steps() {
 }
 
 release() {
-  set_up dpkg-dev libc6-arm64-cross lintian qemu-user
+  set_up dpkg-dev libc6-arm64-cross lintian mmdebstrap qemu-user
   "$base/bin/python" release/release.py --out "$cache/dist" --work "$cache/releasing" "$@"
 }
 
