@@ -13,6 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+pytestmark = pytest.mark.needs("autocast")
+
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 aten = torch.ops.aten
 
