@@ -101,6 +101,8 @@ struct Description {
   Text runtime_version;                 // a PEP 440 version
   std::vector<Text> runtime_libraries;  // relative paths of the project's files, with wildcards
   Text runtime_requires;                // clauses such as ">=4.2,<5"
+  Text runtime_license;                 // an SPDX expression; may be empty
+  std::vector<Text> runtime_license_files;  // as runtime_libraries
   // [doctor]
   std::vector<Text> driver_libraries;  // what the driver must have: libfoo.so.1
   std::vector<Text> device_nodes;      // patterns of files below /dev

@@ -23,7 +23,8 @@ from pathlib import Path
 PACKAGES = "ca-certificates,g++,git,make,python3,python3-venv"
 PYTHONS = range(10, 15)
 SYSTEM = ["/proc", "/dev", "/sys"]
-TORCH_INDEX = "https://download.pytorch.org/whl/cpu/torch/"
+HOME = "/home/ci"
+NIGHTLY = Path(__file__).resolve().parents[3] / "templates" / "ci" / "github-nightly.yml"
 
 DNF = """#!/bin/sh
 # `dnf install -y NAME`: Debian has ccache under the same name, and no EPEL.
@@ -59,6 +60,12 @@ class Root:
         return self.folder / "root"
 
     def make(self) -> None:
+        own, outer = (os.readlink(f"/proc/{one}/ns/mnt") for one in ("self", os.getppid()))
+        if own == outer:
+            # What is mounted would outlive a run that is killed, and `rm -rf` would follow it.
+            raise Failed(
+                "these mounts need a namespace: `unshare --mount`, as `./dev ci-steps` does"
+            )
         if not (self.base / "opt" / "python").is_dir():
             shutil.rmtree(self.base, ignore_errors=True)
             command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm"]
@@ -98,7 +105,7 @@ class Root:
         try:
             mount("-t", "overlay", "overlay", "-o", layers, merged)
             pairs = [(path, path) for path in [*map(Path, SYSTEM), *self.shared]]
-            pairs.append((self.folder / "downloads", Path("/root/.cache")))
+            pairs.append((self.folder / "downloads", Path(HOME, ".cache")))
             for source, target in pairs:
                 inside = merged / str(target).lstrip("/")
                 inside.mkdir(parents=True, exist_ok=True)
@@ -119,7 +126,7 @@ def run_script(container: Path, script: str, folder: str, environment: dict[str,
     file.write_text(script)
     inside = 'cd "$1" && exec bash --noprofile --norc -eo pipefail "$0"'
     command = ["chroot", container, "bash", "-c", inside, "/script.sh", folder]
-    own = {"HOME": "/root", "LANG": "C.UTF-8", "PIP_ROOT_USER_ACTION": "ignore"}
+    own = {"HOME": HOME, "LANG": "C.UTF-8", "PIP_ROOT_USER_ACTION": "ignore"}
     variables = {key: value for key, value in {**own, **environment}.items() if value}
     if status := subprocess.run(command, env=variables, check=False).returncode:
         raise Failed(f"exit status {status}")
@@ -144,9 +151,11 @@ def configured(key: str) -> list[str]:
     return list(dict.fromkeys(word for value in found for word in value.split()))
 
 
-def reached(url: str) -> bool:
+def reaches_pytorch() -> bool:
+    """Whether the index of PyTorch's builds, which the files name, can be reached."""
+    (url,) = re.findall(r"(?m)^ +TORCH_INDEX: (\S+)$", NIGHTLY.read_text(encoding="utf-8"))
     try:
-        with urllib.request.urlopen(url, timeout=15):
+        with urllib.request.urlopen(f"{url}/torch/", timeout=15):
             return True
     except (urllib.error.URLError, OSError):
         return False
@@ -174,7 +183,7 @@ def stand_ins(wheels: Path) -> StandIns:
         "actions that check out, cache, upload and download copy folders of this machine",
         f"of the releases of PyTorch, only {torch} is built and tested",
     ]
-    if not reached(TORCH_INDEX):
+    if not reaches_pytorch():
         constraint = wheels / "constraint.txt"
         constraint.write_text(f"torch=={torch}\n")
         variables |= {"UV_CONSTRAINT": str(constraint), "PIP_CONSTRAINT": str(constraint)}

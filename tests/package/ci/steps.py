@@ -132,7 +132,10 @@ def main() -> int:
     subprocess.run([*build, "--wheel-dir", wheels, ROOT], check=True)
     given = stand_ins(wheels)
     root = Root(folder, given.shared)
-    root.make()
+    try:
+        root.make()
+    except Failed as error:
+        parser.exit(1, f"error: {error}\n")
     python = root.python()
     given.notes.append(f"Python {python} stands in for each Python of the container")
     given.notes.append(f"PyTorch {given.torch} stands in for that of a pull request: `--crcr`")
