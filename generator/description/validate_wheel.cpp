@@ -80,8 +80,9 @@ std::optional<Complaint> judge_license(std::string_view expression) {
   if (expression.size() > 200) return Complaint{"it is longer than 200 characters", ""};
   const auto is_of_name = [](char c) { return is_letter(c) || is_digit(c); };
   for (const char c : expression) {
-    const bool known = is_of_name(c) || std::string_view(".+() -").find(c) != std::string_view::npos;
-    if (!known) return Complaint{"it has a character that SPDX expressions do not have", help};
+    if (!is_of_name(c) && std::string_view(".+() -").find(c) == std::string_view::npos) {
+      return Complaint{"it has a character that SPDX expressions do not have", help};
+    }
   }
   const char first = expression.front();
   const char last = expression.back();
