@@ -29,12 +29,15 @@ class Run:
     store: Path  # what actions keep
     variables: dict[str, str]
     tag: str = ""
+    only: tuple[str, ...] = ()  # these jobs, after others ran; empty: all
     instead: dict[str, str] = field(default_factory=dict)  # scripts for steps with these names
 
     def execute(self) -> None:
         """The jobs in the order of the file, which is that of their needs."""
         workflow = yaml.safe_load(self.file.read_text(encoding="utf-8"))
         for name, job in workflow["jobs"].items():
+            if self.only and name not in self.only:
+                continue
             if not any("run" in step for step in job["steps"]):
                 print(f"note: job {name} is not run: it needs the identity of a repository")
                 continue

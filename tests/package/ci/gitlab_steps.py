@@ -40,6 +40,7 @@ class Pipeline:
     variables: dict[str, str]
     tag: str = ""
     schedule: bool = False
+    only: tuple[str, ...] = ()  # these jobs, after others ran; empty: all
 
     def execute(self) -> None:
         """The jobs in the order of the file's stages."""
@@ -50,11 +51,12 @@ class Pipeline:
             if isinstance(job, dict) and "script" in job and not name.startswith("."):
                 jobs[name] = merged(content[job["extends"]], job)
         for name, job in sorted(jobs.items(), key=lambda pair: stages.index(pair[1]["stage"])):
-            if not self.wanted(job):
+            if not self.wanted(job) or (self.only and name not in self.only):
                 continue
             if "id_tokens" in job:
                 print(f"note: job {name} is not run: it needs the identity of a repository")
                 continue
+            shutil.rmtree(self.store / "artifacts" / name, ignore_errors=True)
             for row in rows(job):
                 self.run_job(name, job, row)
 

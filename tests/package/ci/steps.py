@@ -51,10 +51,11 @@ class Runner:
         path.write_bytes(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
         return path
 
-    def store(self, project: Path, service: str) -> Path:
-        """An empty folder for artifacts; the compiler's cache of an earlier call stays."""
+    def store(self, project: Path, service: str, empty: bool) -> Path:
+        """A folder for artifacts; the compiler's cache of an earlier call stays."""
         store = self.folder / "stores" / f"{project.parent.name}-{service}"
-        shutil.rmtree(store / "artifacts", ignore_errors=True)
+        if empty:
+            shutil.rmtree(store / "artifacts", ignore_errors=True)
         for name in ("artifacts", "cache"):
             (store / name).mkdir(parents=True, exist_ok=True)
         return store
@@ -63,7 +64,7 @@ class Runner:
         """Runs a file of `backendgen ci WORD...`; the folder of its artifacts."""
         service = words[0]
         kind = Run if service == "github" else Pipeline
-        store = self.store(project, service)
+        store = self.store(project, service, empty="only" not in options)
         file = self.file(project, *words)
         print(f"\n=== {file.relative_to(self.folder)} {options or ''}", flush=True)
         kind(file, project, self.root, store, self.given.variables, **options).execute()
@@ -103,7 +104,8 @@ class Runner:
             published = Path(shutil.copy(wheel, self.given.wheels))
             driver_project.change_driver(project)
             try:
-                made = self.run(project, service, *self.releases(), tag="v0.1.0")
+                again = {"tag": "v0.1.0", "only": ("runtime", "package")}
+                made = self.run(project, service, *self.releases(), **again)
                 (wheel,) = made.glob(f"{place}/published/foo_runtime-*.whl")
                 if wheel.read_bytes() != published.read_bytes() or [*made.glob(f"{place}/new")]:
                     raise Failed(f"{wheel} is not what the index has")
