@@ -22,7 +22,7 @@ from pathlib import Path
 
 PACKAGES = "ca-certificates,g++,git,make,python3,python3-venv"
 PYTHONS = range(10, 15)
-SYSTEM = ["/proc", "/dev", "/sys"]
+SYSTEM = ["/proc", "/dev", "/dev/pts", "/sys"]
 HOME = "/home/ci"
 NIGHTLY = Path(__file__).resolve().parents[3] / "templates" / "ci" / "github-nightly.yml"
 

@@ -45,7 +45,7 @@ class Runner:
         return project
 
     def file(self, project: Path, *words: str) -> Path:
-        """What `backendgen ci` prints; the files for nightly builds and wheels name releases."""
+        """What `backendgen ci` prints, in a file beside the project."""
         command = [*PYTHON, "backendkit", "-C", project, "ci", *words]
         path = project.parent / f"{'-'.join(words).replace('---', '-')}.yml"
         path.write_bytes(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
@@ -66,7 +66,8 @@ class Runner:
         kind = Run if service == "github" else Pipeline
         store = self.store(project, service, empty="only" not in options)
         file = self.file(project, *words)
-        print(f"\n=== {file.relative_to(self.folder)} {options or ''}", flush=True)
+        given = [f"{key} {value}" for key, value in options.items() if key != "instead"]
+        print("\n===", file.relative_to(self.folder), ", ".join(given), flush=True)
         kind(file, project, self.root, store, self.given.variables, **options).execute()
         return store / "artifacts"
 
