@@ -96,8 +96,9 @@ class Pipeline:
             except Failed as error:
                 raise Failed(f"job {name}: {error}") from None
             for path in kept:
-                shutil.rmtree(path, ignore_errors=True)
-                copy(workspace / path.name, path)
+                if (workspace / path.name).is_dir():  # not where CCACHE_DISABLE is set
+                    shutil.rmtree(path, ignore_errors=True)
+                    copy(workspace / path.name, path)
             self.keep(name, job, workspace)
 
     def keep(self, name: str, job: dict[str, Any], workspace: Path) -> None:
