@@ -60,7 +60,8 @@ wheels() {
 ci_steps() {
   set_up mmdebstrap
   tools_environment
-  "$tools/bin/python" tests/package/ci/steps.py "$cache/ci" "$@"
+  # What the containers have mounted is gone with the last process, even if that is killed.
+  unshare --mount "$tools/bin/python" tests/package/ci/steps.py "$cache/ci" "$@"
 }
 
 release() {

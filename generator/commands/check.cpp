@@ -37,6 +37,7 @@ int run_check(const CheckOptions& options, Context& context) {
   Analysis analysis = analyze(*opened, how, context);
   if (!json) {  // a build needs these files only once the driver's package is built
     find_runtime_libraries(analysis.description, opened->folder, context.disk, analysis.problems);
+    find_runtime_licenses(analysis.description, opened->folder, context.disk, analysis.problems);
   }
   context.console.report(analysis.problems, opened->source);
   if (analysis.problems.has_errors()) return kNo;

@@ -47,10 +47,9 @@ std::optional<std::string> runtime_facts(const OpenedDescription& opened,
   if (description.runtime_package.value.empty()) return "";
   Diagnostics problems;
   const auto files = find_runtime_libraries(description, opened.folder, context.disk, problems);
+  const auto licenses = find_runtime_licenses(description, opened.folder, context.disk, problems);
   context.console.report(problems, opened.source);
   if (problems.has_errors()) return std::nullopt;
-  std::vector<std::string> quoted;
-  for (const std::string& file : files) quoted.push_back(quote(file));
   std::vector<std::string> members;
   const auto add = [&](const char* key, const std::string& value) {
     members.push_back(fmt::format("\"{}\": {}", key, quote(value)));
@@ -61,7 +60,13 @@ std::optional<std::string> runtime_facts(const OpenedDescription& opened,
   add("device", description.display_name.value);
   add("folder", opened.folder.string());
   add("backendkit", BACKENDGEN_VERSION);
-  members.push_back(fmt::format("\"libraries\": [{}]", fmt::join(quoted, ", ")));
+  add("license", description.runtime_license.value);
+  const auto add_list = [&](const char* key, std::vector<std::string> values) {
+    for (std::string& value : values) value = quote(value);
+    members.push_back(fmt::format("\"{}\": [{}]", key, fmt::join(values, ", ")));
+  };
+  add_list("libraries", files);
+  add_list("license_files", licenses);
   return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 

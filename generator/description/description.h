@@ -97,10 +97,12 @@ struct Description {
   std::vector<Text> bundle;   // globs of libraries that the wheel contains
   std::vector<Text> exclude;  // and of those that it finds on the user's machine
   // [wheel.runtime]; empty without the table
-  Text runtime_package;                 // what pip installs: foo-runtime
-  Text runtime_version;                 // a PEP 440 version
-  std::vector<Text> runtime_libraries;  // relative paths of the project's files, with wildcards
-  Text runtime_requires;                // clauses such as ">=4.2,<5"
+  Text runtime_package;                     // what pip installs: foo-runtime
+  Text runtime_version;                     // a PEP 440 version
+  std::vector<Text> runtime_libraries;      // relative paths of the project's files, with wildcards
+  Text runtime_requires;                    // clauses such as ">=4.2,<5"
+  Text runtime_license;                     // an SPDX expression; may be empty
+  std::vector<Text> runtime_license_files;  // as runtime_libraries
   // [doctor]
   std::vector<Text> driver_libraries;  // what the driver must have: libfoo.so.1
   std::vector<Text> device_nodes;      // patterns of files below /dev

@@ -51,6 +51,8 @@ constexpr Rule kRuntimePackage = {nullptr, nullptr, "runtime"};
 constexpr Rule kDistribution = {"a package name", judge_distribution_name, "distribution_name"};
 constexpr Rule kProjectLibrary = {"a library of the project", judge_project_library,
                                   "project_library"};
+constexpr Rule kLicense = {"a licence", judge_license, "license"};
+constexpr Rule kProjectFile = {"a file of the project", judge_project_file, "project_file"};
 constexpr Rule kPackageRequirement = {"a requirement of the package", judge_package_requirement,
                                       "package_requirement"};
 constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
@@ -245,6 +247,16 @@ constexpr Key kKeys[] = {
      "an operator (`>=`, `<=`, `<`, `>`, `==` or `!=`) and a version. `version` has to be one of "
      "them",
      ">=4.2,<5"},
+    {"wheel.runtime", "license", &Description::runtime_license, &kLicense, "",
+     "that of `setup.py`, unless `license_files` is given",
+     "the licence of that package: an SPDX expression, at most 200 characters, such as "
+     "`LicenseRef-Foo` for one of your own",
+     "LicenseRef-Foo"},
+    {"wheel.runtime", "license_files", &Description::runtime_license_files, &kProjectFile, "",
+     "those of the backend's wheel",
+     "the files with its licences, as paths relative to the folder of `backend.toml`, in which `*` "
+     "and `?` stand for other characters",
+     "driver/EULA.txt"},
     {"doctor", "libraries", &Description::driver_libraries, &kLibrary, "", "",
      "the shared libraries of your driver, by the names that the system's loader looks for",
      "libfoo.so.1"},

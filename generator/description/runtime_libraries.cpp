@@ -64,13 +64,11 @@ void report_nothing(const Text& pattern, const fs::path& folder, const Disk& dis
   problem.notes.push_back("paths are relative to the folder of the description");
 }
 
-}  // namespace
-
-std::vector<std::string> find_runtime_libraries(const Description& description,
-                                                const fs::path& folder, const Disk& disk,
-                                                Diagnostics& problems) {
+/// The files that any of the patterns means, sorted.
+std::vector<std::string> find_files(const std::vector<Text>& patterns, const fs::path& folder,
+                                    const Disk& disk, Diagnostics& problems) {
   std::set<std::string> files;
-  for (const Text& pattern : description.runtime_libraries) {
+  for (const Text& pattern : patterns) {
     bool any = false;
     for (const fs::path& path : expand(pattern.value, folder, disk)) {
       if (disk.look(folder / path) != Entry::kFile) continue;
@@ -80,6 +78,20 @@ std::vector<std::string> find_runtime_libraries(const Description& description,
     if (!any) report_nothing(pattern, folder, disk, problems);
   }
   return {files.begin(), files.end()};
+}
+
+}  // namespace
+
+std::vector<std::string> find_runtime_libraries(const Description& description,
+                                                const fs::path& folder, const Disk& disk,
+                                                Diagnostics& problems) {
+  return find_files(description.runtime_libraries, folder, disk, problems);
+}
+
+std::vector<std::string> find_runtime_licenses(const Description& description,
+                                               const fs::path& folder, const Disk& disk,
+                                               Diagnostics& problems) {
+  return find_files(description.runtime_license_files, folder, disk, problems);
 }
 
 }  // namespace backendgen

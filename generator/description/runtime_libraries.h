@@ -17,4 +17,9 @@ std::vector<std::string> find_runtime_libraries(const Description& description,
                                                 const std::filesystem::path& folder,
                                                 const Disk& disk, Diagnostics& problems);
 
+/// The same of `license_files`.
+std::vector<std::string> find_runtime_licenses(const Description& description,
+                                               const std::filesystem::path& folder,
+                                               const Disk& disk, Diagnostics& problems);
+
 }  // namespace backendgen

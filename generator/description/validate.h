@@ -95,6 +95,13 @@ std::optional<Complaint> judge_package_requirement(std::string_view requirement)
 /// other characters.
 std::optional<Complaint> judge_project_library(std::string_view pattern);
 
+/// The same of any file.
+std::optional<Complaint> judge_project_file(std::string_view pattern);
+
+/// The characters of an SPDX expression, such as `Apache-2.0 OR MIT`; what builds the wheel knows
+/// the names.
+std::optional<Complaint> judge_license(std::string_view expression);
+
 /// File names of shared libraries, with `*`, `?` and `[...]` as in a shell; never one of PyTorch's.
 std::optional<Complaint> judge_library_pattern(std::string_view pattern);
 

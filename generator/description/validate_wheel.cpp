@@ -23,6 +23,27 @@ bool is_number(std::string_view text) {
          (text.size() == 1 || text.front() != '0');
 }
 
+/// Judges a relative path with wildcards; the help has an example.
+std::optional<Complaint> judge_path(std::string_view pattern, const std::string& example) {
+  const std::string help = "write a path such as " + in_ticks(example);
+  if (pattern.empty()) return Complaint{"it is empty", help};
+  if (pattern.size() > 200) return Complaint{"it is longer than 200 characters", ""};
+  if (pattern.front() == '/') {
+    return Complaint{"it does not lie in the project", "copy it into the project, and " + help};
+  }
+  for (const std::string_view part : split(pattern, "/")) {
+    if (part.empty()) return Complaint{"a part of it is empty", help};
+    if (part == "..") return Complaint{"it leaves the project's folder", help};
+    if (part == ".") return Complaint{"it has a part `.`", help};
+    for (const char c : part) {
+      const bool known = is_letter(c) || is_digit(c) ||
+                         std::string_view("._+-*?").find(c) != std::string_view::npos;
+      if (!known) return Complaint{"it has a character that such paths do not have", help};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Complaint> judge_platform(std::string_view platform) {
@@ -46,22 +67,27 @@ std::optional<Complaint> judge_platform(std::string_view platform) {
 }
 
 std::optional<Complaint> judge_project_library(std::string_view pattern) {
-  const std::string help = "write a path such as `driver/lib/libfoo.so.1`";
-  if (pattern.empty()) return Complaint{"it is empty", help};
-  if (pattern.size() > 200) return Complaint{"it is longer than 200 characters", ""};
-  if (pattern.front() == '/') {
-    return Complaint{"it does not lie in the project",
-                     "copy it into the project, and write a path such as `driver/lib/libfoo.so.1`"};
-  }
-  for (const std::string_view part : split(pattern, "/")) {
-    if (part.empty()) return Complaint{"a part of it is empty", help};
-    if (part == "..") return Complaint{"it leaves the project's folder", help};
-    if (part == ".") return Complaint{"it has a part `.`", help};
-    for (const char c : part) {
-      const bool known = is_letter(c) || is_digit(c) ||
-                         std::string_view("._+-*?").find(c) != std::string_view::npos;
-      if (!known) return Complaint{"it has a character that such paths do not have", help};
+  return judge_path(pattern, "driver/lib/libfoo.so.1");
+}
+
+std::optional<Complaint> judge_project_file(std::string_view pattern) {
+  return judge_path(pattern, "driver/EULA.txt");
+}
+
+std::optional<Complaint> judge_license(std::string_view expression) {
+  const std::string help = "write an SPDX expression such as `MIT` or `LicenseRef-Foo`";
+  if (expression.empty()) return Complaint{"it is empty", help};
+  if (expression.size() > 200) return Complaint{"it is longer than 200 characters", ""};
+  const auto is_of_name = [](char c) { return is_letter(c) || is_digit(c); };
+  for (const char c : expression) {
+    if (!is_of_name(c) && std::string_view(".+() -").find(c) == std::string_view::npos) {
+      return Complaint{"it has a character that SPDX expressions do not have", help};
     }
+  }
+  const char first = expression.front();
+  const char last = expression.back();
+  if (!(is_of_name(first) || first == '(') || !(is_of_name(last) || last == ')' || last == '+')) {
+    return Complaint{"it does not begin and end as an SPDX expression", help};
   }
   return std::nullopt;
 }

@@ -16,11 +16,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path
 
 from backendkit_tools.elf import Library, is_elf, read_library
+from backendkit_tools.licences import Licence, licence_of
 from backendkit_tools.sbom import NAME, sbom
 from backendkit_tools.screen import fail, say
 from backendkit_tools.wheelfile import Member, Wheel, read_wheel, wheel_bytes, write_whole
@@ -31,8 +32,6 @@ __all__ = ["LOAD_ORDER", "Facts", "lay_out", "make_wheel", "soname_list"]
 LOAD_ORDER = "load_order.txt"
 _MACHINES = {3: "i686", 21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64"}
 _MACHINES[243] = "riscv64"
-#: As setuptools finds the licences of the backend's own wheel.
-_LICENCES = ("LICEN[CS]E*", "COPYING*", "NOTICE*", "AUTHORS*")
 _OPEN = "import ctypes, sys; [ctypes.CDLL(path) for path in sys.argv[1:]]"
 
 
@@ -47,6 +46,8 @@ class Facts:
     folder: str  # of the project
     backendkit: str  # the version that packs
     libraries: list[str]  # below the folder
+    license: str = ""  # an SPDX expression
+    license_files: list[str] = field(default_factory=list)  # below the folder
 
     @classmethod
     def read(cls, text: str) -> Facts:
@@ -140,15 +141,17 @@ def _machine(paths: list[Path]) -> str:
     return next(iter(known))
 
 
-def _metadata(facts: Facts, names: list[str], licences: list[str]) -> Message:
+def _metadata(facts: Facts, names: list[str], licence: Licence) -> Message:
     headers = Message()
     headers["Metadata-Version"] = "2.4"
     headers["Name"] = facts.name
     headers["Version"] = facts.version
     headers["Summary"] = facts.title
     headers["Requires-Python"] = ">=3.9"
-    for licence in licences:
-        headers["License-File"] = licence
+    if licence.expression:
+        headers["License-Expression"] = licence.expression
+    for file in licence.files:
+        headers["License-File"] = file
     headers["Description-Content-Type"] = "text/markdown"
     rows = "".join(f"- `{name}`\n" for name in names)
     headers.set_payload(f"{facts.title}, which `{facts.backend}` opens:\n\n{rows}")
@@ -175,12 +178,11 @@ def make_wheel(facts: Facts) -> Wheel:
     texts = {LOAD_ORDER: "".join(f"{name}\n" for name in order), "__init__.py": _init(facts)}
     for name, text in texts.items():
         wheel.members[f"{facts.package}/{name}"] = Member(text.encode("utf-8"))
-    found = {path for glob in _LICENCES for path in Path(facts.folder).glob(glob)}
-    licences = sorted(path for path in found if path.is_file())
-    for path in licences:
-        wheel.members[f"{wheel.dist_info}/licenses/{path.name}"] = Member(path.read_bytes())
-    metadata = _metadata(facts, order, [path.name for path in licences])
-    wheel.set_headers("METADATA", metadata)
+    licence = licence_of(Path(facts.folder), facts.license, facts.license_files)
+    for name in licence.files:
+        data = Path(facts.folder, name).read_bytes()
+        wheel.members[f"{wheel.dist_info}/licenses/{name}"] = Member(data)
+    wheel.set_headers("METADATA", _metadata(facts, order, licence))
     head = "Wheel-Version: 1.0\nGenerator: backendgen\nRoot-Is-Purelib: false\n"
     tags = f"Tag: {'-'.join(wheel.tags)}\n"
     wheel.members[f"{wheel.dist_info}/WHEEL"] = Member((head + tags).encode("ascii"))

@@ -320,6 +320,15 @@ TEST_CASE("packages with the driver's libraries") {
        {"", "/a", "../a", "a/../b", "a/..", "./a", "a//b", "a/", "a b", "a[0]", "a\\b", "a$"}) {
     INFO(path);
     CHECK(judge_project_library(path));
+    CHECK(judge_project_file(path));
+  }
+  for (const char* text : {"MIT", "(Apache-2.0 OR MIT) AND LicenseRef-Foo", "GPL-2.0+"}) {
+    INFO(text);
+    CHECK_FALSE(judge_license(text));
+  }
+  for (const char* text : {"", " MIT", "MIT ", "MIT\nName: x", "MIT/X11", "+", "-MIT", "MIT-"}) {
+    INFO(text);
+    CHECK(judge_license(text));
   }
 }
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sysconfig
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,13 @@ FILES = {
     "gitlab": ["gitlab"],
     "gitlab-nightly": ["gitlab", "--nightly"],
 }
+# The same for a project with [wheel.runtime].
+FILES |= {f"{name}-runtime": words for name, words in FILES.items()}
+RUNTIME = """
+[wheel.runtime]
+version = "4.2.0"
+libraries = ["driver/lib/libfoodriver.so.4"]
+"""
 GITHUB = [name for name in FILES if name.startswith("github")]
 
 
@@ -47,11 +56,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def files(project: Path) -> dict[str, Path]:
+    other = project.parent / "with_runtime"
+    shutil.copytree(project, other)
+    with open(other / "backend.toml", "a", encoding="utf-8") as description:
+        description.write(RUNTIME)
     made = {}
     for name, arguments in FILES.items():
-        made[name] = project / ".github" / "workflows" / f"{name}.yml"
+        folder = other if name.endswith("-runtime") else project
+        made[name] = folder / ".github" / "workflows" / f"{name}.yml"
         made[name].parent.mkdir(parents=True, exist_ok=True)
-        made[name].write_text(output(BACKENDGEN, "ci", *arguments, cwd=project))
+        made[name].write_text(output(BACKENDGEN, "ci", *arguments, cwd=folder))
     return made
 
 
@@ -160,19 +174,27 @@ def test_matrix_is_what_the_description_admits(
     assert matrix(made) == wanted
 
 
-def test_only_the_publishing_job_has_an_identity(files: dict[str, Path]) -> None:
-    content = read(files["github"])
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("github", ["publish"]), ("github-runtime", ["publish-runtime", "publish"])],
+)
+def test_only_the_publishing_jobs_have_an_identity(
+    files: dict[str, Path], name: str, wanted: list[str]
+) -> None:
+    content = read(files[name])
     assert content["permissions"] == {}
-    identity = [
-        name for name, job in content["jobs"].items() if "id-token" in job.get("permissions", {})
-    ]
-    assert identity == ["publish"]
-    assert content["jobs"]["publish"]["environment"]
-    assert "refs/tags/v" in content["jobs"]["publish"]["if"]
+    jobs = content["jobs"]
+    assert [name for name in jobs if "id-token" in jobs[name].get("permissions", {})] == wanted
+    environments = [jobs[name]["environment"] for name in wanted]
+    assert len({*environments}) == len(wanted)
+    for name in wanted:
+        assert "refs/tags/v" in jobs[name]["if"]
+        assert [step for step in jobs[name]["steps"] if "run" in step] == []
 
 
-def test_code_of_a_pull_request_runs_without_an_identity(files: dict[str, Path]) -> None:
-    jobs = read(files["github-crcr"])["jobs"]
+@pytest.mark.parametrize("name", ["github-crcr", "github-crcr-runtime"])
+def test_code_of_a_pull_request_runs_without_an_identity(files: dict[str, Path], name: str) -> None:
+    jobs = read(files[name])["jobs"]
     assert jobs["test"]["permissions"] == {"contents": "read"}
     for name in ("begin", "end"):
         assert [step for step in jobs[name]["steps"] if "run" in step] == []
@@ -188,11 +210,97 @@ def test_what_is_published_was_tested(files: dict[str, Path]) -> None:
     assert jobs["publish"]["needs"] == "package"
 
 
-def test_nightly_makes_nothing_red(files: dict[str, Path]) -> None:
-    content = read(files["github-nightly"])
+def test_the_drivers_package_is_tested_and_published_first(files: dict[str, Path]) -> None:
+    jobs = read(files["github-runtime"])["jobs"]
+    assert jobs["package"]["needs"] == ["build", "runtime"]
+    assert jobs["publish-runtime"]["needs"] == ["runtime", "package"]
+    assert jobs["publish"]["needs"] == ["package", "publish-runtime"]
+    assert jobs["publish-runtime"]["if"].endswith(" && needs.runtime.outputs.new")
+    kept, (taken, _) = jobs["runtime"]["steps"][-1], jobs["publish-runtime"]["steps"]
+    assert kept["with"]["path"] == taken["with"]["path"] + "/"
+    pipeline = read(files["gitlab-runtime"])
+    assert pipeline["package"]["needs"] == ["build", "runtime"]
+    assert pipeline["publish-runtime"]["needs"] == ["runtime", "package"]
+    assert pipeline["publish"]["needs"] == ["package", "publish-runtime"]
+    environments = [pipeline[name]["environment"] for name in ("publish", "publish-runtime")]
+    assert environments == ["pypi", "pypi-runtime"]
+    for name in ("github-runtime", "gitlab-runtime"):
+        (tests,) = [text for text in scripts(read(files[name])) if "-m pytest tests" in text]
+        assert re.search(r"dist/\*\.whl \\\n +\S*runtime\S*/\*\.whl\n", tests)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_drivers_wheel_is_built_where_it_is_installed(
+    files: dict[str, Path], name: str
+) -> None:
+    text = "\n".join(scripts(read(files[name])))
+    assert ("backendgen wheel --runtime" in text) == name.endswith("-runtime")
+
+
+def make_runtime_wheel(folder: Path, library: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "foo_runtime-4.2.0-py3-none-any.whl"
+    info = "foo_runtime-4.2.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("foo_runtime/lib/libfoodriver.so.4", library)
+        head = "Metadata-Version: 2.1\nName: foo-runtime\nVersion: 4.2.0\n"
+        archive.writestr(f"{info}/METADATA", head)
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+@pytest.mark.parametrize("service", ["github", "gitlab"])
+@pytest.mark.parametrize("published", [None, "as here", "another"])
+def test_a_published_version_is_tested_and_not_published_again(
+    files: dict[str, Path], tmp_path: Path, service: str, published: str | None
+) -> None:
+    content = read(files[f"{service}-runtime"])
+    index, tools = tmp_path / "index", tmp_path / "tools"
+    for folder in (index, tools):
+        folder.mkdir()
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(tool("python").parent), os.environ["PATH"]]),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(index),
+        "RUNNER_TEMP": str(tools),
+        "TOOLS": str(tools),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "CI_COMMIT_TAG": "v0.1.0",
+        "ARCH": "x86_64",
+    }
+    if service == "github":
+        steps = content["jobs"]["runtime"]["steps"]
+        (script,) = [step["run"] for step in steps if step.get("id") == "index"]
+        place = tmp_path / "runtime"
+    else:
+        script = content["runtime"]["script"][-1]
+        place = tmp_path / "runtime" / "x86_64"
+    made = make_runtime_wheel(place / "new", "as here")
+    there = make_runtime_wheel(index, published) if published else None
+    script = f"exec 2>&1\n{script}"
+    said = output("bash", "-eo", "pipefail", "-c", script, cwd=tmp_path, env=environment)
+    found = sorted(path.relative_to(place) for path in place.glob("*/*"))
+    new = (tmp_path / "output").read_text() if (tmp_path / "output").is_file() else ""
+    if there is None:
+        assert found == [Path("new", made.name)]
+        assert "The index has no wheel of foo_runtime 4.2.0 for this machine" in said
+        assert new == ("new=true\n" if service == "github" else "")
+    else:
+        assert found == [Path("published", made.name)]
+        assert (place / found[0]).read_bytes() == there.read_bytes()
+        assert new == ""
+    differs = "foo_runtime 4.2.0 on the index has other libraries than this commit"
+    assert (differs in said) == (published == "another")
+
+
+@pytest.mark.parametrize("end", ["", "-runtime"])
+def test_nightly_makes_nothing_red(files: dict[str, Path], end: str) -> None:
+    content = read(files[f"github-nightly{end}"])
     assert [job["continue-on-error"] for job in content["jobs"].values()] == [True]
-    assert read(files["gitlab-nightly"])["nightly"]["allow_failure"] is True
-    assert "nightly" not in read(files["gitlab"])
+    assert read(files[f"gitlab-nightly{end}"])["nightly"]["allow_failure"] is True
+    assert "nightly" not in read(files[f"gitlab{end}"])
 
 
 def test_commands_of_the_page(project: Path) -> None:

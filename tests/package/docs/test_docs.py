@@ -113,9 +113,10 @@ def test_descriptions(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "toml"):
         (tmp_path / "backend.toml").write_text(block)
         runtime = tomllib.loads(block).get("wheel", {}).get("runtime", {})
-        for library in runtime.get("libraries", []):  # the files that the page speaks of
-            (tmp_path / library).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / library).touch()
+        files = [*runtime.get("libraries", []), *runtime.get("license_files", [])]
+        for file in files:  # those that the page speaks of
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).touch()
         torch = run(BASE, "-c", "import torch; print(*torch.__path__)", cwd=tmp_path).strip()
         run(BACKENDGEN, "check", "--torch", torch, cwd=tmp_path)
 

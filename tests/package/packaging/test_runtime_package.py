@@ -262,6 +262,59 @@ def test_the_same_bytes(tmp_path: Path) -> None:
     assert headers.get_all("Requires-Dist") is None
 
 
+def licences_of(wheel: Path) -> tuple[str | None, list[str]]:
+    """The expression, and the files, each of which the wheel has."""
+    headers = metadata_of(wheel)
+    files = headers.get_all("License-File", [])
+    with zipfile.ZipFile(wheel) as archive:
+        inside = f"{wheel.name.rpartition('-py3-')[0]}.dist-info/licenses/"
+        names = [name for name in archive.namelist() if name.startswith(inside)]
+        assert sorted(names) == [f"{inside}{name}" for name in files]
+        listed = json.loads(archive.read(f"{inside[:-9]}sboms/backendkit.cdx.json"))
+    expression = headers["License-Expression"]
+    wanted = [{"expression": expression}] if expression else None
+    assert listed["metadata"]["component"].get("licenses") == wanted
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", wheel], check=True)
+    return expression, files
+
+
+def test_the_licence(tmp_path: Path) -> None:
+    project = tiny(tmp_path / "foo")
+    for name in ("EULA.txt", "driver/EULA.txt", "driver/third.txt"):
+        (project / name).write_text(f"{name}\n")
+    plain = (project / "backend.toml").read_text()
+    assert licences_of(runtime_wheel(project)) == (None, ["LICENSE.driver"])
+
+    # What setup.py says of the backend's own wheel; it is not run, nor does it have to be right.
+    setup = project / "setup.py"
+    call = "from backendkit import build\nbuild.setup_backend({})\nraise SystemExit(1)\n"
+    setup.write_text(call.format('license_expression="MIT", license_files=["EULA*", "/etc/*"]'))
+    assert licences_of(runtime_wheel(project)) == ("MIT", ["EULA.txt"])
+    setup.write_text(call.format("license_expression=name(), **other"))
+    assert licences_of(runtime_wheel(project)) == (None, ["LICENSE.driver"])
+    setup.write_text("print(")
+    assert licences_of(runtime_wheel(project)) == (None, ["LICENSE.driver"])
+
+    # What [wheel.runtime] says, which is all if it names files.
+    setup.write_text(call.format('license_expression="MIT", license_files=["EULA*"]'))
+    (project / "backend.toml").write_text(f'{plain}license = "LicenseRef-Foo OR ISC"\n')
+    assert licences_of(runtime_wheel(project)) == ("LicenseRef-Foo OR ISC", ["EULA.txt"])
+    files = 'license_files = ["driver/*.txt", "EULA.txt"]\n'
+    (project / "backend.toml").write_text(plain + files)
+    wanted = ["EULA.txt", "driver/EULA.txt", "driver/third.txt"]
+    assert licences_of(runtime_wheel(project)) == (None, wanted)
+    (project / "backend.toml").write_text(f'{plain}license = "ISC"\n{files}')
+    assert licences_of(runtime_wheel(project, "--repair")) == ("ISC", wanted)
+
+    (project / "backend.toml").write_text(f'{plain}license = "isc"\n')
+    said = backendgen(project, "wheel", "--runtime", status=1)
+    assert "error: the licence `isc` is not as SPDX writes it\nhelp: write `ISC`\n" in said
+    (project / "backend.toml").write_text(f'{plain}license = "Vendor"\n')
+    said = backendgen(project, "wheel", "--runtime", status=1)
+    assert "error: the licence `Vendor` is no SPDX expression: " in said
+    assert "help: write one such as `MIT`, or `LicenseRef-Foo` for a licence of your own" in said
+
+
 def test_a_library_of_the_system_is_bundled(tmp_path: Path) -> None:
     """What the driver needs itself is judged as for the backend's wheel."""
     project = tiny(tmp_path / "foo")
