@@ -163,6 +163,8 @@ std::vector<std::unique_ptr<Device>> start() {
     device.priorities = text_of(one.id, CL_DEVICE_EXTENSIONS).find("cl_khr_priority_hints") !=
                         std::string::npos;
     device.memory = number_of<cl_ulong>(one.id, CL_DEVICE_GLOBAL_MEM_SIZE);
+    device.is_cpu = (type_of(one.id) & CL_DEVICE_TYPE_CPU) != 0;
+    device.units = std::max<cl_uint>(1, number_of<cl_uint>(one.id, CL_DEVICE_MAX_COMPUTE_UNITS));
     choose_memory(device);
     device.default_queue = make_queue(device, static_cast<int>(devices.size()) - 1, 0);
   }

@@ -315,8 +315,7 @@ backendkit::DeviceProperties Runtime::properties(int index) {
   };
   return {.name = device.name,
           .total_memory = device.memory,
-          .multi_processor_count =
-              static_cast<int>(number_of<cl_uint>(device.id, CL_DEVICE_MAX_COMPUTE_UNITS)),
+          .multi_processor_count = static_cast<int>(device.units),
           .major = digit(7),
           .minor = digit(9)};
 }
