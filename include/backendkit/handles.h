@@ -124,7 +124,9 @@ inline void* map_buffer(BufferHandle handle, std::size_t bytes, int device) {
 
 /// Takes the addresses back that `map_buffer` returned, and returns the handle. Throws
 /// std::out_of_range for another address.
-inline BufferHandle unmap_buffer(void* address) { return mapped_buffers().unmap(address); }
+inline BufferHandle unmap_buffer(void* address) {
+  return mapped_buffers().unmap(address);
+}
 
 /// The buffer to which an address belongs, and the offset in it: that of a tensor's `data_ptr()`,
 /// or of any other byte of it. Takes the time of a search in a sorted map. Throws std::out_of_range

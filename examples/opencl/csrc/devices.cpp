@@ -36,9 +36,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-cl_device_type type_of(cl_device_id id) {
-  return number_of<cl_device_type>(id, CL_DEVICE_TYPE);
-}
+cl_device_type type_of(cl_device_id id) { return number_of<cl_device_type>(id, CL_DEVICE_TYPE); }
 
 /// Every device of every platform: GPUs, then other accelerators, then CPUs.
 std::vector<Found> list_all() {
@@ -124,9 +122,8 @@ cl_context make_context(cl_platform_id platform, const std::vector<Found>& all) 
   const std::array<cl_context_properties, 3> properties = {
       CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform), 0};
   cl_int status = CL_SUCCESS;
-  cl_context const context =
-      api().clCreateContext(properties.data(), static_cast<cl_uint>(ids.size()), ids.data(),
-                            nullptr, nullptr, &status);
+  cl_context const context = api().clCreateContext(
+      properties.data(), static_cast<cl_uint>(ids.size()), ids.data(), nullptr, nullptr, &status);
   check("clCreateContext", status);
   return context;
 }
@@ -160,8 +157,8 @@ std::vector<std::unique_ptr<Device>> start() {
     device.platform = one.platform;
     device.context = context;
     device.name = text_of(one.id, CL_DEVICE_NAME);
-    device.priorities = text_of(one.id, CL_DEVICE_EXTENSIONS).find("cl_khr_priority_hints") !=
-                        std::string::npos;
+    device.priorities =
+        text_of(one.id, CL_DEVICE_EXTENSIONS).find("cl_khr_priority_hints") != std::string::npos;
     device.memory = number_of<cl_ulong>(one.id, CL_DEVICE_GLOBAL_MEM_SIZE);
     device.is_cpu = (type_of(one.id) & CL_DEVICE_TYPE_CPU) != 0;
     device.units = std::max<cl_uint>(1, number_of<cl_uint>(one.id, CL_DEVICE_MAX_COMPUTE_UNITS));
@@ -216,8 +213,8 @@ int count_devices() {
   Answer answer;
   std::size_t have = 0;
   while (child > 0 && have < sizeof answer) {
-    const ssize_t more = read(ends[0], reinterpret_cast<char*>(&answer) + have,
-                              sizeof answer - have);
+    const ssize_t more =
+        read(ends[0], reinterpret_cast<char*>(&answer) + have, sizeof answer - have);
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) break;
     have += static_cast<std::size_t>(more);
@@ -227,8 +224,7 @@ int count_devices() {
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (child < 0) return count_here().count;
   if (have < sizeof answer) {
-    const std::string how =
-        WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no answer";
+    const std::string how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no answer";
     throw std::runtime_error("an OpenCL driver crashes when it is asked for its devices (" + how +
                              "); `clinfo` shows which, and the variable OCL_ICD_VENDORS can leave "
                              "it out");

@@ -27,8 +27,8 @@ struct Device {
   bool host_accessible = false;  ///< whether the host uses that memory at the same addresses
   bool priorities = false;       ///< whether its queues can have priorities
   bool is_cpu = false;
-  std::size_t units = 1;         ///< that compute in parallel
-  std::size_t memory = 0;        ///< in bytes
+  std::size_t units = 1;   ///< that compute in parallel
+  std::size_t memory = 0;  ///< in bytes
   std::atomic<std::size_t> used = 0;
   std::unique_ptr<Queue> default_queue;
   std::mutex mutex;

@@ -30,8 +30,6 @@ inline Dtype dtype_of(c10::ScalarType type) {
   }
 }
 
-inline bool is_floating(c10::ScalarType type) {
-  return dtype_of(type).code < 3;
-}
+inline bool is_floating(c10::ScalarType type) { return dtype_of(type).code < 3; }
 
 }  // namespace ocl

@@ -18,8 +18,8 @@ constexpr int kMostInputs = 3;
 constexpr int kMostDimensions = 8;
 constexpr std::array kNames = {"A", "B", "C"};
 
-/// The tensors' dimensions, the fastest first, as few as possible: neighbours that lie one after the
-/// other in all tensors are one.
+/// The tensors' dimensions, the fastest first, as few as possible: neighbours that lie one after
+/// the other in all tensors are one.
 struct Dimensions {
   struct Dimension {
     std::int64_t size = 1;
@@ -101,9 +101,7 @@ struct Layout {
   }
 };
 
-bool is_number(const at::Tensor& tensor) {
-  return tensor.dim() == 0 && tensor.is_cpu();
-}
+bool is_number(const at::Tensor& tensor) { return tensor.dim() == 0 && tensor.is_cpu(); }
 
 void set(Launch& launch, const at::Scalar& value, c10::ScalarType number) {
   switch (dtype_of(number).code) {

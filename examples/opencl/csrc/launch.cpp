@@ -31,7 +31,8 @@ struct Hash {
   std::size_t operator()(const Key& key) const {
     constexpr std::size_t kOdd = 0x9e3779b97f4a7c15;
     std::size_t hash = key.variant.macros * kOdd + static_cast<std::size_t>(key.device);
-    for (const char* const text : {key.variant.family, key.variant.function, key.variant.expression}) {
+    for (const char* const text :
+         {key.variant.family, key.variant.function, key.variant.expression}) {
       hash = (hash ^ (hash >> 32)) * kOdd + reinterpret_cast<std::uintptr_t>(text);
     }
     return hash ^ (hash >> 32);

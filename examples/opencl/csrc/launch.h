@@ -11,9 +11,9 @@
 
 namespace ocl {
 
-/// A kernel's variant: the file below csrc/kernels, the function in it, the expression if the family
-/// has them, and a number that stands for the macros with which it is compiled. Texts are told by
-/// their addresses.
+/// A kernel's variant: the file below csrc/kernels, the function in it, the expression if the
+/// family has them, and a number that stands for the macros with which it is compiled. Texts are
+/// told by their addresses.
 struct Variant {
   const char* family;
   const char* function;
@@ -27,8 +27,8 @@ struct Variant {
 /// arguments in their order, and then `run`. Kernels belong to a thread, so nothing is locked.
 class Launch {
  public:
-  /// `op` names the operator in errors. `defines` returns the macros, a line each; it is called when
-  /// this thread uses the variant for the first time.
+  /// `op` names the operator in errors. `defines` returns the macros, a line each; it is called
+  /// when this thread uses the variant for the first time.
   template <class Defines>
   Launch(const char* op, int device, const Variant& variant, const Defines& defines)
       : op_(op), device_(device_at(device)), index_(device), kernel_(known(device, variant)) {

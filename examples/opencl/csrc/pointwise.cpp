@@ -26,8 +26,8 @@ c10::ScalarType floating(c10::ScalarType type) {
 }  // namespace
 
 // Functions of one tensor whose result is a floating-point number.
-#define OCL_UNARY(name, expression)                                          \
-  void name(const at::Tensor& self, const at::Tensor& out) {                 \
+#define OCL_UNARY(name, expression)                                               \
+  void name(const at::Tensor& self, const at::Tensor& out) {                      \
     elementwise({#name, expression}, floating(self.scalar_type()), out, {&self}); \
   }
 OCL_UNARY(cos, "cos(a)")
@@ -51,7 +51,7 @@ void neg(const at::Tensor& self, const at::Tensor& out) {
 }
 
 void sign(const at::Tensor& self, const at::Tensor& out) {
-  elementwise({"sign", "a > 0 ? 1 : a < 0 ? -1 : a * 0"}, self.scalar_type(), out, {&self});
+  elementwise({"sign", "(a > 0) - (a < 0)"}, self.scalar_type(), out, {&self});
 }
 
 void add(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
@@ -91,9 +91,9 @@ void minimum(const at::Tensor& self, const at::Tensor& other, const at::Tensor& 
   elementwise({"minimum", "a < b || a != a ? a : b"}, common(self, other), out, {&self, &other});
 }
 
-#define OCL_COMPARE(name, operation)                                                            \
-  void name(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {           \
-    elementwise({#name, "a " operation " b"}, common(self, other), out, {&self, &other});       \
+#define OCL_COMPARE(name, operation)                                                      \
+  void name(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {     \
+    elementwise({#name, "a " operation " b"}, common(self, other), out, {&self, &other}); \
   }
 OCL_COMPARE(eq, "==")
 OCL_COMPARE(ne, "!=")

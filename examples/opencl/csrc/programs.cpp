@@ -140,8 +140,7 @@ cl_program from_source(Device& device, const char* family, const std::string& so
 std::string code_of(Device& device, cl_program program) {
   cl_uint count = 0;
   const auto ask = [&](cl_program_info what, std::size_t bytes, void* answer) {
-    check("clGetProgramInfo",
-          api().clGetProgramInfo(program, what, bytes, answer, nullptr));
+    check("clGetProgramInfo", api().clGetProgramInfo(program, what, bytes, answer, nullptr));
   };
   ask(CL_PROGRAM_NUM_DEVICES, sizeof count, &count);
   std::vector<cl_device_id> ids(count);

@@ -1,8 +1,8 @@
 #include "runtime.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -219,9 +219,8 @@ bool Runtime::query_event(backendkit::EventHandle event, int) {
   const Held recorded(event);
   if (recorded.event == nullptr) return true;
   cl_int status = CL_QUEUED;
-  check("clGetEventInfo",
-        api().clGetEventInfo(recorded.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
-                             &status, nullptr));
+  check("clGetEventInfo", api().clGetEventInfo(recorded.event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                               sizeof status, &status, nullptr));
   if (status < 0) recorded.queue->raise_failure();
   return status <= CL_COMPLETE;
 }
