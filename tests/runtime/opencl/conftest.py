@@ -34,9 +34,8 @@ def run(
 @pytest.fixture(scope="session")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with torch_opencl, as pip installs it."""
-    base, tools = (
-        os.environ[f"BACKENDKIT_TEST_{name}"] for name in ("BASE_PYTHON", "TOOLS_PYTHON")
-    )
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    tools = os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"]
     folder = tmp_path_factory.mktemp("opencl")
     ignore = shutil.ignore_patterns("build", "__pycache__")
     shutil.copytree(ROOT / "examples" / "opencl", folder / "torch_opencl", ignore=ignore)
