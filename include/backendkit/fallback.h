@@ -146,7 +146,8 @@ class Fallbacks {
         });
       }
     }
-    call(op, key_on_cpu(keys), stack, !stays);
+    const bool lend = !stays && Driver<Runtime>::host_accessible(ours.index());
+    call(op, key_on_cpu(keys), stack, lend);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (is_written(op, arguments[i])) {
         each_tensor(before[i], [&](const at::Tensor& one) { tensors.take_back(one); });
@@ -171,12 +172,11 @@ class Fallbacks {
     return tensors.copied();
   }
 
-  /// If `lend`, what the CPU allocates is in the device's memory, provided the host can access
-  /// that.
+  /// If `lend`, what the CPU allocates is in the memory of the current device.
   static void call(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack,
                    bool lend) {
     std::optional<typename LendingAllocator<Runtime>::Lending> lending;
-    if (HostMemory<Runtime>::kShared && lend) lending.emplace();
+    if (lend) lending.emplace();
     const c10::DispatchKeySet keys(key);
     if (const c10::KernelFunction* own = HostOperators<Runtime>::find(op)) {
       own->callBoxed(op, keys, stack);

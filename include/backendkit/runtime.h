@@ -94,15 +94,26 @@ concept HasSynchronize = requires(int device) {
   { Runtime::synchronize(device) } -> std::same_as<void>;
 };
 
-/// `static constexpr bool host_accessible = true`, which a Runtime may declare: the host can read
-/// and write the memory that `allocate` returns, at the same addresses. Operators that fall back to
-/// the CPU then copy nothing. Before the host accesses the memory, it waits for the current stream,
-/// or calls `synchronize` if there are no streams.
+/// `bool host_accessible(int device)`, or `static constexpr bool host_accessible = true` if it is
+/// true of all devices, which a Runtime may declare: the host can read and write the memory that
+/// `allocate` returns, at the same addresses. Operators that fall back to the CPU then copy
+/// nothing. Before the host accesses the memory, it waits for the current stream, or calls
+/// `synchronize` if there are no streams. The function always returns the same for one device, and
+/// is called often.
 template <class Runtime>
-constexpr bool host_accessible() {
-  if constexpr (requires { Runtime::host_accessible; }) {
+concept HasHostAccessible = requires(int device) {
+  { Runtime::host_accessible(device) } -> std::same_as<bool>;
+};
+
+/// Whether the host may be able to access the memory of a device, as far as the compiler knows.
+template <class Runtime>
+constexpr bool may_be_host_accessible() {
+  if constexpr (HasHostAccessible<Runtime>) {
+    return true;
+  } else if constexpr (requires { &Runtime::host_accessible; }) {
     static_assert(std::same_as<decltype(Runtime::host_accessible), const bool>,
-                  "host_accessible must be: static constexpr bool host_accessible");
+                  "Runtime::host_accessible must be: static bool host_accessible(int device), or "
+                  "static constexpr bool host_accessible = true");
     return Runtime::host_accessible;
   } else {
     return false;

@@ -108,7 +108,7 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
   const auto* const here = static_cast<const char*>(host.const_data_ptr());
   const ElementRuns runs(host);
   Devices<Runtime>::use();
-  if constexpr (host_accessible<Runtime>()) {
+  if (Driver<Runtime>::host_accessible(device)) {
     Streams<Runtime>::synchronize_current(device);
     runs.each([&](std::size_t begin, std::size_t end) {
       std::memcpy(there + begin, here + begin, end - begin);

@@ -31,7 +31,7 @@ std::vector<Capability> capabilities() {
       {"peer", HasPeers<Runtime>, "can_access_peer, copy_peer"},
       {"properties", HasProperties<Runtime>, "properties"},
       {"metadata", HasMetadata<Runtime>, "save_metadata, load_metadata"},
-      {"host_accessible", host_accessible<Runtime>(), "host_accessible"},
+      {"host_accessible", may_be_host_accessible<Runtime>(), "host_accessible"},
   };
 }
 

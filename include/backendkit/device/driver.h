@@ -73,6 +73,15 @@ class Driver {
     call("synchronize", device, [&] { Runtime::synchronize(device); });
   }
 
+  /// Whether the host can access the memory of a device; false if the Runtime does not say.
+  static bool host_accessible([[maybe_unused]] int device) {
+    if constexpr (HasHostAccessible<Runtime>) {
+      return call("host_accessible", device, [&] { return Runtime::host_accessible(device); });
+    } else {
+      return may_be_host_accessible<Runtime>();
+    }
+  }
+
   /// Never null.
   static StreamHandle create_stream(int device, int priority) requires HasStreams<Runtime> {
     StreamHandle const stream =

@@ -51,8 +51,6 @@ class Intervals {
 template <class Runtime>
 class HostMemory {
  public:
-  static constexpr bool kShared = host_accessible<Runtime>();
-
   /// What an operator does with a tensor's bytes.
   struct Use {
     bool read;
@@ -76,15 +74,15 @@ class HostMemory {
 
   /// Creates the host's side of the added storages.
   void bring() {
-    if constexpr (kShared) Streams<Runtime>::synchronize_current(device_.index());
+    if (shared(device_)) Streams<Runtime>::synchronize_current(device_.index());
     Transfers<Runtime> transfers;
     for (Pair& pair : pairs_) {
       const c10::Device where = pair.device.device();
-      if (kShared && pair.end <= pair.device.nbytes()) {
+      if (shared(where) && pair.end <= pair.device.nbytes()) {
         if (where != device_) Streams<Runtime>::synchronize_current(where.index());
         pair.begin = 0;
         pair.host = c10::Storage(c10::Storage::use_byte_size_t(), pair.device.nbytes(),
-                                 shared(pair.device), c10::GetCPUAllocator(), true);
+                                 lend(pair.device), c10::GetCPUAllocator(), true);
         pair.lent = pair.host.data();
       } else {
         pair.begin = std::min(pair.begin, pair.end);
@@ -201,6 +199,11 @@ class HostMemory {
     std::int64_t offset;
   };
 
+  /// Whether the host can access a device's memory.
+  static bool shared(c10::Device device) {
+    return Driver<Runtime>::host_accessible(device.index());
+  }
+
   Pair* find(Side side, const c10::Storage& storage) {
     for (Pair& pair : pairs_) {
       if ((pair.*side).unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) return &pair;
@@ -253,7 +256,7 @@ class HostMemory {
   }
 
   /// The memory of a device's storage as host memory; keeps the storage alive.
-  static c10::DataPtr shared(const c10::Storage& storage) {
+  static c10::DataPtr lend(const c10::Storage& storage) {
     c10::StorageImpl* const held = c10::Storage(storage).unsafeReleaseStorageImpl();
     const auto release = [](void* context) {
       c10::intrusive_ptr<c10::StorageImpl>::reclaim(static_cast<c10::StorageImpl*>(context));
@@ -270,7 +273,7 @@ class HostMemory {
   /// Takes the device's block that contains a host storage, if nothing but `holders` holds the
   /// storage, and leaves the storage empty. Returns no memory if there is no such block.
   c10::DataPtr take(const c10::Storage& host, std::size_t holders) {
-    if (!kShared || host.use_count() > holders) return {};
+    if (!shared(device_) || host.use_count() > holders) return {};
     c10::StorageImpl* const storage = host.unsafeGetStorageImpl();
     c10::DataPtr pointer = storage->set_data_ptr({nullptr, c10::Device(c10::kCPU)});
     c10::DataPtr block = LendingAllocator<Runtime>::take(pointer);
@@ -304,7 +307,7 @@ class HostMemory {
     const c10::Device where = pair.device.device();
     c10::StorageImpl* const storage = pair.device.unsafeGetStorageImpl();
     const bool moved = pair.host.data() != pair.lent;
-    if (kShared && !moved) return;
+    if (pair.lent != nullptr && !moved) return;
     if (pair.needed > storage->nbytes()) resize_storage<Runtime>(storage, pair.needed);
     if (pair.out.empty() && pair.scattered.empty()) return;  // lazy clones stay shared
     auto* const there = static_cast<char*>(pair.device.mutable_data());

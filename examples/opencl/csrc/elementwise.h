@@ -1,0 +1,24 @@
+#pragma once
+
+#include <initializer_list>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+
+namespace ocl {
+
+/// An operator on elements: the expression is OpenCL C, of the inputs `a`, `b`, `c` and the numbers
+/// `x`, `y`. The texts live as long as the process.
+struct Expression {
+  const char* op;
+  const char* text;
+};
+
+/// Writes the expression's value for each element of `out`. Inputs are broadcast to the shape of
+/// `out`, and converted to the dtype `number`, in which it is computed; they may be numbers on the
+/// CPU. An input may be `out` itself.
+void elementwise(const Expression& expression, c10::ScalarType number, const at::Tensor& out,
+                 std::initializer_list<const at::Tensor*> inputs, const at::Scalar& x = 0,
+                 const at::Scalar& y = 0);
+
+}  // namespace ocl

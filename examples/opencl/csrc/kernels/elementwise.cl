@@ -1,0 +1,92 @@
+// One element of the result from the elements at the same place. A variant defines
+//   INDEX            int, or long for tensors of more than 2^31 elements
+//   OUT, NUMBER      the dtype of the result, and the one in which the expression is computed
+//   INPUTS           how many tensors are read, up to 3; A, B, C: their dtypes
+//   EXPRESSION       of a, b, c, and of the numbers x and y
+//   RANK             0: all tensors are dense and in the same order; else the number of dimensions
+
+typedef JOIN(number_, NUMBER) Number;
+
+typedef struct {
+  INDEX sizes[8];
+  INDEX out[8];
+  INDEX in[3][8];
+} Layout;
+
+#if RANK
+INDEX at_place(const INDEX* sizes, const INDEX* strides, INDEX place) {
+  INDEX offset = 0;
+  for (int i = 0; i < RANK - 1; ++i) {
+    offset += place % sizes[i] * strides[i];
+    place /= sizes[i];
+  }
+  return offset + place * strides[RANK - 1];
+}
+#define OFFSET(strides) at_place(layout.sizes, strides, place)
+#else
+#define OFFSET(strides) place
+#endif
+
+// An input is a tensor, or a number that is the same for every element.
+#define TENSOR_INPUT(type, name, begin) , global const JOIN(memory_, type) * name, long begin
+#define NUMBER_INPUT(name) , Number name
+
+#if INPUTS > 0
+#ifdef NUMBER_A
+#define INPUT_A NUMBER_INPUT(in_a)
+#define READ_A in_a
+#else
+#define INPUT_A TENSOR_INPUT(A, in_a, a_begin)
+#define READ_A (Number)JOIN(load_, A)(in_a + a_begin, OFFSET(layout.in[0]))
+#endif
+#else
+#define INPUT_A
+#endif
+
+#if INPUTS > 1
+#ifdef NUMBER_B
+#define INPUT_B NUMBER_INPUT(in_b)
+#define READ_B in_b
+#else
+#define INPUT_B TENSOR_INPUT(B, in_b, b_begin)
+#define READ_B (Number)JOIN(load_, B)(in_b + b_begin, OFFSET(layout.in[1]))
+#endif
+#else
+#define INPUT_B
+#endif
+
+#if INPUTS > 2
+#ifdef NUMBER_C
+#define INPUT_C NUMBER_INPUT(in_c)
+#define READ_C in_c
+#else
+#define INPUT_C TENSOR_INPUT(C, in_c, c_begin)
+#define READ_C (Number)JOIN(load_, C)(in_c + c_begin, OFFSET(layout.in[2]))
+#endif
+#else
+#define INPUT_C
+#endif
+
+#if RANK
+#define LAYOUT , Layout layout
+#else
+#define LAYOUT
+#endif
+
+kernel void elementwise(INDEX count LAYOUT, Number x, Number y,
+                        global JOIN(memory_, OUT) * out, long out_begin INPUT_A INPUT_B INPUT_C) {
+  out += out_begin;
+  INDEPENDENT
+  EACH(place, count) {
+#if INPUTS > 0
+    const Number a = READ_A;
+#endif
+#if INPUTS > 1
+    const Number b = READ_B;
+#endif
+#if INPUTS > 2
+    const Number c = READ_C;
+#endif
+    JOIN(store_, OUT)(out, OFFSET(layout.out), EXPRESSION);
+  }
+}

@@ -1,0 +1,115 @@
+#include "launch.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <backendkit/handles.h>
+#include <backendkit/stream.h>
+
+#include "programs.h"
+#include "runtime.h"
+
+namespace ocl {
+
+namespace {
+
+// Enough to keep a GPU busy while it waits for memory.
+constexpr std::size_t kItemsPerUnit = 2048;
+constexpr std::size_t kGroup = 256;
+// A CPU's work items take long rows of neighbours; two for each core even out what disturbs one.
+constexpr std::size_t kItemsPerCore = 2;
+constexpr std::size_t kFewest = 4096;  // elements for a work item of a CPU
+
+struct Key {
+  int device;
+  Variant variant;
+
+  bool operator==(const Key&) const = default;
+};
+
+struct Hash {
+  std::size_t operator()(const Key& key) const {
+    constexpr std::size_t kOdd = 0x9e3779b97f4a7c15;
+    std::size_t hash = key.variant.macros * kOdd + static_cast<std::size_t>(key.device);
+    for (const char* const text :
+         {key.variant.family, key.variant.function, key.variant.expression}) {
+      hash = (hash ^ (hash >> 32)) * kOdd + reinterpret_cast<std::uintptr_t>(text);
+    }
+    return hash ^ (hash >> 32);
+  }
+};
+
+// OpenCL's kernels keep their arguments, so each thread has its own. They live as long as it.
+std::unordered_map<Key, cl_kernel, Hash>& kernels() {
+  struct Kernels {
+    ~Kernels() {
+      for (const auto& [key, kernel] : all) api().clReleaseKernel(kernel);
+    }
+    std::unordered_map<Key, cl_kernel, Hash> all;
+  };
+  thread_local Kernels mine;
+  return mine.all;
+}
+
+}  // namespace
+
+cl_kernel Launch::known(int device, const Variant& variant) {
+  const auto& all = kernels();
+  const auto found = all.find({device, variant});
+  return found == all.end() ? nullptr : found->second;
+}
+
+cl_kernel Launch::made(int device, const Variant& variant, const std::string& defines) {
+  Device& where = device_at(device);
+  const std::string all = (where.is_cpu ? "#define ON_CPU\n" : "") + defines;
+  cl_int status = CL_SUCCESS;
+  cl_kernel const kernel =
+      api().clCreateKernel(program_of(where, variant.family, all), variant.function, &status);
+  check("clCreateKernel", status);
+  kernels().emplace(Key{device, variant}, kernel);
+  return kernel;
+}
+
+Launch& Launch::bytes(std::size_t size, const void* value) {
+  check(op_, api().clSetKernelArg(kernel_, next_++, size, value));
+  return *this;
+}
+
+Launch& Launch::tensor(const at::Tensor& tensor) {
+  const void* const address = tensor.const_data_ptr();
+  if (device_.svm) {
+    check(op_, api().clSetKernelArgSVMPointer(kernel_, next_++, address));
+    return value(cl_long{0});
+  }
+  const backendkit::Location place = backendkit::locate(address);
+  auto* const buffer = static_cast<cl_mem>(place.handle);
+  value(buffer);
+  return value(static_cast<cl_long>(place.offset / tensor.itemsize()));
+}
+
+void Launch::run_for(std::size_t elements) {
+  std::size_t groups = 0;
+  if (device_.is_cpu) {
+    const std::size_t useful = (elements + kFewest - 1) / kFewest;
+    groups = std::min(useful, kItemsPerCore * device_.units);
+    run({groups, 1, 1}, {1, 1, 1});
+  } else {
+    const std::size_t useful = (elements + kGroup - 1) / kGroup;
+    groups = std::min(useful, kItemsPerUnit / kGroup * device_.units);
+    run({groups, 1, 1}, {kGroup, 1, 1});
+  }
+}
+
+void Launch::run(const std::array<std::size_t, 3>& groups,
+                 const std::array<std::size_t, 3>& group) {
+  const std::array<std::size_t, 3> items = {groups[0] * group[0], groups[1] * group[1],
+                                            groups[2] * group[2]};
+  auto* stream = static_cast<Queue*>(backendkit::current_stream<Runtime>(index_));
+  if (stream == nullptr) stream = device_.default_queue.get();
+  stream->add(op_, [&](cl_command_queue queue, cl_event* event) {
+    return api().clEnqueueNDRangeKernel(queue, kernel_, 3, nullptr, items.data(), group.data(), 0,
+                                        nullptr, event);
+  });
+}
+
+}  // namespace ocl

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "devices.h"
+
+namespace ocl {
+
+/// A kernel's variant: the file below csrc/kernels, the function in it, the expression if the
+/// family has them, and a number that stands for the macros with which it is compiled. Texts are
+/// told by their addresses.
+struct Variant {
+  const char* family;
+  const char* function;
+  const char* expression;
+  std::uint64_t macros;
+
+  bool operator==(const Variant&) const = default;
+};
+
+/// One launch of a kernel on the current stream of a device, which is the current one. Set the
+/// arguments in their order, and then `run`. Kernels belong to a thread, so nothing is locked.
+class Launch {
+ public:
+  /// `op` names the operator in errors. `defines` returns the macros, a line each; it is called
+  /// when this thread uses the variant for the first time.
+  template <class Defines>
+  Launch(const char* op, int device, const Variant& variant, const Defines& defines)
+      : op_(op), device_(device_at(device)), index_(device), kernel_(known(device, variant)) {
+    if (kernel_ == nullptr) kernel_ = made(device, variant, defines());
+  }
+
+  /// A tensor: the address, and the number of its first element there.
+  Launch& tensor(const at::Tensor& tensor);
+
+  template <class Value>
+  Launch& value(const Value& value) {
+    return bytes(sizeof value, &value);
+  }
+
+  /// Queues it for so many elements, of which a work item computes one or more.
+  void run_for(std::size_t elements);
+
+  /// Queues it for work groups of a size.
+  void run(const std::array<std::size_t, 3>& groups, const std::array<std::size_t, 3>& group);
+
+ private:
+  static cl_kernel known(int device, const Variant& variant);
+  static cl_kernel made(int device, const Variant& variant, const std::string& defines);
+  Launch& bytes(std::size_t size, const void* value);
+
+  const char* const op_;
+  Device& device_;
+  const int index_;
+  cl_kernel kernel_;
+  cl_uint next_ = 0;
+};
+
+}  // namespace ocl

@@ -1,0 +1,149 @@
+// Operators that compute each element of the result from the elements at the same place: a table of
+// expressions. PyTorch's meta functions have checked the call and made the result.
+
+#include <ATen/native/TypeProperties.h>
+#include <ATen/ops/empty_like.h>
+
+#include "dtypes.h"
+#include "elementwise.h"
+#include "kernels.h"
+
+namespace ocl {
+
+namespace {
+
+c10::ScalarType common(const at::Tensor& a, const at::Tensor& b) {
+  at::native::ResultTypeState state{};
+  state = at::native::update_result_type_state(a, state);
+  return at::native::result_type(at::native::update_result_type_state(b, state));
+}
+
+/// The dtype of a function whose result is a floating-point number.
+c10::ScalarType floating(c10::ScalarType type) {
+  return is_floating(type) ? type : c10::ScalarType::Float;
+}
+
+}  // namespace
+
+// Functions of one tensor whose result is a floating-point number.
+#define OCL_UNARY(name, expression)                                               \
+  void name(const at::Tensor& self, const at::Tensor& out) {                      \
+    elementwise({#name, expression}, floating(self.scalar_type()), out, {&self}); \
+  }
+OCL_UNARY(cos, "cos(a)")
+OCL_UNARY(erf, "erf(a)")
+OCL_UNARY(exp, "exp(a)")
+OCL_UNARY(expm1, "expm1(a)")
+OCL_UNARY(log, "log(a)")
+OCL_UNARY(log1p, "log1p(a)")
+OCL_UNARY(log2, "log2(a)")
+OCL_UNARY(reciprocal, "1 / a")
+OCL_UNARY(rsqrt, "1 / sqrt(a)")
+OCL_UNARY(sigmoid, "1 / (1 + exp(-a))")
+OCL_UNARY(sin, "sin(a)")
+OCL_UNARY(sqrt, "sqrt(a)")
+OCL_UNARY(tanh, "tanh(a)")
+OCL_UNARY(silu, "a / (1 + exp(-a))")
+#undef OCL_UNARY
+
+void neg(const at::Tensor& self, const at::Tensor& out) {
+  elementwise({"neg", "-a"}, self.scalar_type(), out, {&self});
+}
+
+void sign(const at::Tensor& self, const at::Tensor& out) {
+  elementwise({"sign", "(a > 0) - (a < 0)"}, self.scalar_type(), out, {&self});
+}
+
+void add(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
+         const at::Tensor& out) {
+  const auto number = common(self, other);
+  if (alpha.equal(1)) {
+    elementwise({"add", "a + b"}, number, out, {&self, &other});
+  } else {
+    elementwise({"add", "a + x * b"}, number, out, {&self, &other}, alpha);
+  }
+}
+
+void sub(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
+         const at::Tensor& out) {
+  const auto number = common(self, other);
+  if (alpha.equal(1)) {
+    elementwise({"sub", "a - b"}, number, out, {&self, &other});
+  } else {
+    elementwise({"sub", "a - x * b"}, number, out, {&self, &other}, alpha);
+  }
+}
+
+void mul(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  elementwise({"mul", "a * b"}, common(self, other), out, {&self, &other});
+}
+
+void div(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  elementwise({"div", "a / b"}, floating(common(self, other)), out, {&self, &other});
+}
+
+// NaN is the greatest and the least number for PyTorch.
+void maximum(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  elementwise({"maximum", "a > b || a != a ? a : b"}, common(self, other), out, {&self, &other});
+}
+
+void minimum(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  elementwise({"minimum", "a < b || a != a ? a : b"}, common(self, other), out, {&self, &other});
+}
+
+#define OCL_COMPARE(name, operation)                                                      \
+  void name(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {     \
+    elementwise({#name, "a " operation " b"}, common(self, other), out, {&self, &other}); \
+  }
+OCL_COMPARE(eq, "==")
+OCL_COMPARE(ne, "!=")
+OCL_COMPARE(lt, "<")
+OCL_COMPARE(le, "<=")
+OCL_COMPARE(gt, ">")
+OCL_COMPARE(ge, ">=")
+#undef OCL_COMPARE
+
+at::Tensor relu(const at::Tensor& self) {
+  at::Tensor out = at::empty_like(self);
+  elementwise({"relu", "a <= 0 ? 0 : a"}, self.scalar_type(), out, {&self});
+  return out;
+}
+
+void threshold_backward(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold,
+                        const at::Tensor& out) {
+  elementwise({"threshold_backward", "b <= x ? 0 : a"}, common(grad, self), out, {&grad, &self},
+              threshold);
+}
+
+void sigmoid_backward(const at::Tensor& grad, const at::Tensor& output, const at::Tensor& out) {
+  elementwise({"sigmoid_backward", "a * (1 - b) * b"}, floating(out.scalar_type()), out,
+              {&grad, &output});
+}
+
+void tanh_backward(const at::Tensor& grad, const at::Tensor& output, const at::Tensor& out) {
+  elementwise({"tanh_backward", "a * (1 - b * b)"}, floating(out.scalar_type()), out,
+              {&grad, &output});
+}
+
+void silu_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& out) {
+  elementwise({"silu_backward", "a / (1 + exp(-b)) * (1 + b * (1 - 1 / (1 + exp(-b))))"},
+              floating(out.scalar_type()), out, {&grad, &self});
+}
+
+at::Tensor& fill_(at::Tensor& self, const at::Scalar& value) {
+  elementwise({"fill_", "x"}, self.scalar_type(), self, {}, value);
+  return self;
+}
+
+void addcmul(const at::Tensor& self, const at::Tensor& one, const at::Tensor& two,
+             const at::Scalar& value, const at::Tensor& out) {
+  elementwise({"addcmul", "a + x * b * c"}, out.scalar_type(), out, {&self, &one, &two}, value);
+}
+
+void addcdiv(const at::Tensor& self, const at::Tensor& one, const at::Tensor& two,
+             const at::Scalar& value, const at::Tensor& out) {
+  elementwise({"addcdiv", "a + x * (b / c)"}, floating(out.scalar_type()), out, {&self, &one, &two},
+              value);
+}
+
+}  // namespace ocl

@@ -1,0 +1,74 @@
+#include "queue.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace ocl {
+
+namespace {
+
+constexpr std::size_t kFlushEvery = 16;   // commands; a driver may wait for more before it starts
+constexpr std::size_t kRetireEvery = 64;  // commands
+
+}  // namespace
+
+void Queue::keep(const char* what, cl_event event) {
+  // The first command after a pause starts at once; later ones are passed on together.
+  if (queued_.empty() || ++unflushed_ >= kFlushEvery) {
+    unflushed_ = 0;
+    check("clFlush", api().clFlush(queue_));
+  }
+  queued_.push_back({event, what});
+  if (queued_.size() % kRetireEvery == 0) retire();
+}
+
+/// Forgets what has completed, from the oldest command on.
+void Queue::retire() {
+  while (!queued_.empty()) {
+    const auto [event, what] = queued_.front();
+    cl_int status = CL_QUEUED;
+    check("clGetEventInfo", api().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                 sizeof status, &status, nullptr));
+    if (status > CL_COMPLETE) return;
+    if (status < 0 && failure_.empty()) {
+      failure_ = std::string("`") + what + "` failed on the device: " + text_of(status);
+    }
+    api().clReleaseEvent(event);
+    queued_.pop_front();
+  }
+}
+
+cl_event Queue::marker() {
+  cl_event event = nullptr;
+  add("clEnqueueMarkerWithWaitList", [&](cl_command_queue queue, cl_event* made) {
+    const cl_int status = api().clEnqueueMarkerWithWaitList(queue, 0, nullptr, made);
+    if (status != CL_SUCCESS) return status;
+    event = *made;
+    return api().clRetainEvent(event);
+  });
+  // Another queue may wait for it, which nothing else would bring to its device.
+  check("clFlush", api().clFlush(queue_));
+  return event;
+}
+
+void Queue::wait() {
+  const cl_int status = api().clFinish(queue_);  // without the lock: others may queue meanwhile
+  raise_failure();
+  check("clFinish", status);
+}
+
+bool Queue::idle() {
+  raise_failure();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  unflushed_ = 0;
+  check("clFlush", api().clFlush(queue_));
+  return queued_.empty();
+}
+
+void Queue::raise_failure() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  retire();
+  if (!failure_.empty()) throw std::runtime_error(std::exchange(failure_, {}));
+}
+
+}  // namespace ocl

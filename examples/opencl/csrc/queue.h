@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <string>
+
+#include "opencl.h"
+
+namespace ocl {
+
+/// An in-order queue of a device, which is a stream for PyTorch. Remembers what it queued, so that
+/// work which fails later is named when somebody waits. Any thread may call any function.
+class Queue {
+ public:
+  Queue(cl_command_queue queue, int device) : queue_(queue), device_(device) {}
+
+  int device() const { return device_; }
+
+  /// Queues a command: `enqueue` gets the queue and the place for the command's event, and returns
+  /// the status. `what` names the command in errors and lives as long as the process.
+  template <class Enqueue>
+  void add(const char* what, const Enqueue& enqueue) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    cl_event event = nullptr;
+    check(what, enqueue(queue_, &event));
+    keep(what, event);
+  }
+
+  /// An event that completes with all that is queued so far; the caller releases it.
+  cl_event marker();
+
+  /// Waits until all that was queued has completed. Throws if any of it failed.
+  void wait();
+
+  /// Whether all that was queued has completed. Throws if any of it failed.
+  bool idle();
+
+  /// Throws if work failed, and forgets that.
+  void raise_failure();
+
+ private:
+  struct Queued {
+    cl_event event;
+    const char* what;
+  };
+
+  void keep(const char* what, cl_event event);
+  void retire();
+
+  std::mutex mutex_;
+  cl_command_queue const queue_;
+  const int device_;
+  std::deque<Queued> queued_;  ///< what has not completed when this was last asked
+  std::size_t unflushed_ = 0;
+  std::string failure_;  ///< of the first command that failed since the last one was reported
+};
+
+}  // namespace ocl

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+
+#include <backendkit/runtime.h>
+
+namespace ocl {
+
+/// PyTorch's view of OpenCL; <backendkit/runtime.h> says what each function does.
+struct Runtime {
+  static int device_count();
+  static int current_device();
+  static void set_device(int device);
+
+  static void* allocate(std::size_t bytes, int device);
+  static void deallocate(void* pointer, std::size_t bytes, int device);
+  static bool host_accessible(int device);
+
+  static void copy(void* dst, const void* src, std::size_t bytes, backendkit::CopyKind kind,
+                   backendkit::StreamHandle stream);
+  static void synchronize(int device);
+
+  static backendkit::StreamHandle create_stream(int device, int priority);
+  static void synchronize_stream(backendkit::StreamHandle stream, int device);
+  static bool query_stream(backendkit::StreamHandle stream, int device);
+
+  static backendkit::EventHandle create_event(int device, bool timing);
+  static void destroy_event(backendkit::EventHandle event, int device);
+  static void record_event(backendkit::EventHandle event, backendkit::StreamHandle stream,
+                           int device);
+  static void wait_event(backendkit::StreamHandle stream, backendkit::EventHandle event,
+                         int device);
+  static bool query_event(backendkit::EventHandle event, int device);
+  static void synchronize_event(backendkit::EventHandle event, int device);
+  static double elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int device);
+
+  static backendkit::MemoryInfo memory_info(int device);
+
+  static void* allocate_host(std::size_t bytes);
+  static void deallocate_host(void* pointer, std::size_t bytes);
+  static bool is_host_pointer(const void* pointer);
+
+  static bool can_access_peer(int device, int peer);
+  static void copy_peer(void* dst, int dst_device, const void* src, int src_device,
+                        std::size_t bytes, backendkit::StreamHandle stream);
+
+  static backendkit::DeviceProperties properties(int device);
+};
+
+}  // namespace ocl
