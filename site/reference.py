@@ -146,11 +146,11 @@ def runtime_page() -> str:
             types += ["```cpp", code.rstrip(), "```", "", text, ""]
         elif function is not None:
             entry = _function(function[1], text[function.end() :])
-            if concept is None:
+            if "which a Runtime may declare" in function[0]:
                 line = entry
-            elif f"concept {concept[1]} " in before:
+            elif concept is not None and f"concept {concept[1]} " in before:
                 required += entry
-            elif _enables_a_feature(concept[1], body):
+            elif concept is not None and _enables_a_feature(concept[1], body):
                 optional += entry
             else:
                 waiting += entry

@@ -94,12 +94,11 @@ concept HasSynchronize = requires(int device) {
   { Runtime::synchronize(device) } -> std::same_as<void>;
 };
 
-/// `bool host_accessible(int device)`, or `static constexpr bool host_accessible = true` if it is
-/// true of all devices, which a Runtime may declare: the host can read and write the memory that
-/// `allocate` returns, at the same addresses. Operators that fall back to the CPU then copy
-/// nothing. Before the host accesses the memory, it waits for the current stream, or calls
-/// `synchronize` if there are no streams. The function always returns the same for one device, and
-/// is called often.
+/// `bool host_accessible(int device)`, which a Runtime may declare: returns whether the host can
+/// read and write the memory that `allocate` returns, at the same addresses; always the same for
+/// one device. `static constexpr bool host_accessible = true` says so of all devices. Operators
+/// that fall back to the CPU then copy nothing. Before the host accesses the memory, it waits for
+/// the current stream, or calls `synchronize` if there are no streams.
 template <class Runtime>
 concept HasHostAccessible = requires(int device) {
   { Runtime::host_accessible(device) } -> std::same_as<bool>;

@@ -265,6 +265,9 @@ USES = {
 
 @pytest.mark.parametrize("use", USES)
 def test_a_tensor_without_its_memory(device, use):
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    if use.startswith("exp") and has_kernel(f"aten::{use}", "PrivateUse1"):
+        pytest.skip(f"this backend has a kernel for {use}, and PyTorch's do not check that either")
     tensor = torch.ones(4, device=device)
     tensor.untyped_storage().resize_(8)
     with pytest.raises(RuntimeError, match="needs 16 bytes, but its storage has only 8"):

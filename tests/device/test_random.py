@@ -184,9 +184,9 @@ def test_torch_seed_seeds_the_devices_too(module):
     assert module.initial_seed() == seed
 
 
-def test_manual_seed_is_of_the_current_device(module):
+def test_manual_seed_is_of_the_current_device(module, other):
     module.manual_seed_all(1)
-    with module.device(1):
+    with module.device(other):
         module.manual_seed(2)
     assert module.initial_seed() == 1
     with module.device(1):

@@ -26,6 +26,10 @@ def same(one, two):
     return torch.equal(one.cpu(), two.cpu())
 
 
+#: A map_location to a second device.
+SECOND = pytest.param("{}:1", marks=pytest.mark.needs("devices"))
+
+
 # Where a tensor of the first device goes for a map_location; {} stands for the device's name.
 LOCATIONS = {
     "none": (None, "{}:0"),
@@ -51,8 +55,10 @@ def with_name(location, name):
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
 @pytest.mark.parametrize("weights_only", [True, False])
 @pytest.mark.parametrize("location", LOCATIONS)
-def test_locations(name, device, location, weights_only, zipped):
+def test_locations(request, name, device, location, weights_only, zipped):
     wanted, place = LOCATIONS[location]
+    if place == "{}:1":
+        request.getfixturevalue("other")
     file = saved(numbers(device), _use_new_zipfile_serialization=zipped)
     loaded = torch.load(file, map_location=with_name(wanted, name), weights_only=weights_only)
     assert loaded.device == torch.device(place.format(name))
@@ -77,7 +83,7 @@ def test_a_function_moves_storages_itself(name, device, other):
     assert loaded.device == other
 
 
-@pytest.mark.parametrize("place", ["{}", "{}:1"])
+@pytest.mark.parametrize("place", ["{}", SECOND])
 def test_from_the_cpu_to_a_device(name, place):
     place = place.format(name)
     loaded = torch.load(saved(numbers("cpu")), map_location=place, weights_only=True)
@@ -85,17 +91,19 @@ def test_from_the_cpu_to_a_device(name, place):
     assert same(loaded, numbers("cpu"))
 
 
-def test_the_current_device_is_not_where_it_was_saved(module, device):
+def test_the_current_device_is_not_where_it_was_saved(module, device, other):
     file = saved(numbers(device))
-    with module.device(1):
+    with module.device(other):
         assert torch.load(file, weights_only=True).device == device
 
 
 @pytest.mark.parametrize("weights_only", [True, False])
-def test_no_such_device(name, device, weights_only):
-    text = rf"Attempting to deserialize object on {name.upper()} device 7 but .*count\(\) is 2"
+def test_no_such_device(name, device, beyond, weights_only):
+    place = f"{name.upper()} device {beyond}"
+    text = rf"Attempting to deserialize object on {place} but .*count\(\) is {beyond}"
     with pytest.raises(RuntimeError, match=text):
-        torch.load(saved(numbers(device)), map_location=f"{name}:7", weights_only=weights_only)
+        location = f"{name}:{beyond}"
+        torch.load(saved(numbers(device)), map_location=location, weights_only=weights_only)
 
 
 def test_saved_on_a_device_that_is_not_here(name, module, other, monkeypatch):
@@ -178,7 +186,7 @@ def test_memory_that_a_stream_still_writes_is_saved_after(device):
     assert bool((torch.load(saved(values), map_location="cpu", weights_only=True) == 21).all())
 
 
-@pytest.mark.parametrize("location", [None, "cpu", "{}:1"])
+@pytest.mark.parametrize("location", [None, "cpu", SECOND])
 def test_mapped_files(tmp_path, name, device, location):
     file = tmp_path / "numbers.pt"
     torch.save({"there": numbers(device), "here": numbers("cpu")}, file)
@@ -198,7 +206,7 @@ class Weighted(nn.Module):
         self.register_buffer("mask", torch.ones(2, dtype=torch.bool))
 
 
-@pytest.mark.parametrize("location", [None, "cpu", "{}:1"])
+@pytest.mark.parametrize("location", [None, "cpu", SECOND])
 def test_state_dict(name, device, location):
     net = Weighted().to(device)
     place = location and location.format(name)
@@ -373,7 +381,7 @@ def test_other_layouts(device, make, way):
 
 
 @pytest.mark.filterwarnings("ignore:Sparse|torch.quantize")
-@pytest.mark.parametrize("location", ["cpu", "{}:1"])
+@pytest.mark.parametrize("location", ["cpu", SECOND])
 @pytest.mark.parametrize("make", [*SPARSE, per_tensor, per_channel])
 def test_other_layouts_elsewhere(name, device, make, location):
     place = torch.device(location.format(name))

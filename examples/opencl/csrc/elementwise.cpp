@@ -103,6 +103,23 @@ struct Layout {
 
 bool is_number(const at::Tensor& tensor) { return tensor.dim() == 0 && tensor.is_cpu(); }
 
+/// The value of a number on the CPU. `item()` would be an operator of its own in every profile.
+at::Scalar value_of(const at::Tensor& number) {
+  const void* const place = number.const_data_ptr();
+  switch (number.scalar_type()) {
+    case c10::ScalarType::Double:
+      return *static_cast<const double*>(place);
+    case c10::ScalarType::Float:
+      return *static_cast<const float*>(place);
+    case c10::ScalarType::Long:
+      return *static_cast<const std::int64_t*>(place);
+    case c10::ScalarType::Bool:
+      return *static_cast<const bool*>(place);
+    default:
+      return number.item();
+  }
+}
+
 void set(Launch& launch, const at::Scalar& value, c10::ScalarType number) {
   switch (dtype_of(number).code) {
     case 3:
@@ -174,7 +191,7 @@ void run(const Expression& expression, c10::ScalarType number, const at::Tensor&
   launch.tensor(out);
   for (const at::Tensor* const input : inputs) {
     if (is_number(*input)) {
-      set(launch, input->item(), number);
+      set(launch, value_of(*input), number);
     } else {
       launch.tensor(*input);
     }

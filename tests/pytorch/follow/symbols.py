@@ -18,19 +18,26 @@ _THEIRS = re.compile(r"_Z(?:\w*?N?K?(?:2at|3c10|5torch|6caffe2|4c10d|9libkineto)
 
 
 def undefined(library: Path) -> set[str]:
-    return {name for name, defined in dynamic(library) if not defined and _THEIRS.match(name)}
+    """What a library cannot be loaded without: a weak symbol may be missing."""
+    return {name for name, binding in dynamic(library, defined=False)
+            if binding != "STB_WEAK" and _THEIRS.match(name)}  # fmt: skip
 
 
 def exported(release: Release) -> set[str]:
-    return {name for one in release.libraries for name, defined in dynamic(one) if defined}
+    return {name for one in release.libraries for name, _ in dynamic(one, defined=True)}
 
 
-def dynamic(library: Path) -> list[tuple[str, bool]]:
+def dynamic(library: Path, *, defined: bool) -> list[tuple[str, str]]:
+    """The dynamic symbols that a library defines, or that it needs, with their bindings."""
     with open(library, "rb") as file:
         table = ELFFile(file).get_section_by_name(".dynsym")
         if table is None:
             return []
-        return [(one.name, one["st_shndx"] != "SHN_UNDEF") for one in table.iter_symbols()]
+        return [
+            (one.name, one["st_info"]["bind"])
+            for one in table.iter_symbols()
+            if (one["st_shndx"] != "SHN_UNDEF") is defined
+        ]
 
 
 def demangled(names: list[str]) -> list[str]:

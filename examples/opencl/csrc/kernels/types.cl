@@ -28,11 +28,20 @@
 #define load_bool(from, place) ((from)[place] != 0)
 
 #define store_f32(to, place, value) (to)[place] = (value)
-#define store_f16(to, place, value) vstore_half_rte((value), place, to)
+#define store_f16(to, place, value) store_half(value, place, to)
 #define store_bf16(to, place, value) (to)[place] = rounded_to_bf16(value)
 #define store_i64(to, place, value) (to)[place] = (value)
 #define store_i32(to, place, value) (to)[place] = (value)
 #define store_bool(to, place, value) (to)[place] = (value) != 0
+
+// Drivers differ in the bits of a NaN, which the CPU's conversion leaves no choice.
+void store_half(float value, long place, global half* to) {
+  if (isnan(value)) {
+    ((global ushort*)to)[place] = 0x7e00;
+  } else {
+    vstore_half_rte(value, place, to);
+  }
+}
 
 ushort rounded_to_bf16(float value) {
   const uint bits = as_uint(value);

@@ -19,8 +19,9 @@ namespace npu::simulator {
 constexpr int kDevices = 2;
 int device_count();
 
-/// Whether the host can use a device's addresses too. On most devices it cannot. If false, such an
-/// access crashes here as well, so that you find the mistake before you run on your device.
+/// Whether the host can use a device's addresses too. On most devices it cannot. If false, the memory
+/// is made of buffers with handles, as <backendkit/handles.h> describes, and an access by the host
+/// crashes here as well, so that you find the mistake before you run on your device.
 constexpr bool kUnified = false;
 
 /// `allocate` returns null when the device has not enough memory. `deallocate` is called once all

@@ -17,9 +17,7 @@
 #include <utility>
 #include <vector>
 
-#if __has_include(<sys/mman.h>)
-#include <sys/mman.h>
-#endif
+#include <backendkit/handles.h>
 
 namespace kite::simulator {
 
@@ -44,81 +42,45 @@ void* host_memory(std::size_t bytes) {
   return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-/// Blocks, ordered by their first address.
-template <class Value>
-class Blocks {
+/// Pinned memory: its blocks by their first address, with their sizes.
+class HostBlocks {
  public:
-  void add(const void* begin, Value value) {
+  void add(const void* begin, std::size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    blocks_.emplace(begin, std::move(value));
+    blocks_.emplace(begin, bytes);
   }
 
-  Value remove(const void* begin) {
+  void remove(const void* begin) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return std::move(blocks_.extract(begin).mapped());
+    blocks_.erase(begin);
   }
 
-  /// The block that begins at or before an address, or a pair of nulls.
-  std::pair<const void*, Value> before(const void* address) {
+  bool contains(const void* address) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto after = blocks_.upper_bound(address);
-    if (after == blocks_.begin()) return {};
-    return *std::prev(after);
+    if (after == blocks_.begin()) return false;
+    const auto& [begin, bytes] = *std::prev(after);
+    return static_cast<const char*>(address) < static_cast<const char*>(begin) + bytes;
   }
 
  private:
   std::mutex mutex_;
-  std::map<const void*, Value> blocks_;
+  std::map<const void*, std::size_t> blocks_;
 };
 
-/// The host memory that holds a block's bytes.
-struct Inside {
-  char* begin = nullptr;
-  std::size_t bytes = 0;
-  int device = 0;
-};
-
-Blocks<Inside>& device_blocks() {
-  static auto* const all = new Blocks<Inside>;
+HostBlocks& host_blocks() {
+  static auto* const all = new HostBlocks;
   return *all;
 }
 
-Blocks<std::size_t>& host_blocks() {
-  static auto* const all = new Blocks<std::size_t>;
-  return *all;
-}
-
-#if __has_include(<sys/mman.h>)
-
-constexpr bool kMapped = !kUnified;
-
-/// Reserves device addresses that cannot be accessed, and allocates the block's bytes elsewhere.
-void* map_apart(std::size_t bytes, int device) {
-  void* const address = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED) return nullptr;
+/// The handle of a simulated buffer is the host memory with its bytes, which has another address.
+void* allocate_apart(std::size_t bytes, int device) {
   void* const inside = host_memory(bytes);
-  if (inside == nullptr) {
-    munmap(address, bytes);
-    return nullptr;
-  }
-  device_blocks().add(address, {static_cast<char*>(inside), bytes, device});
+  if (inside == nullptr) return nullptr;
+  void* const address = backendkit::map_buffer(inside, bytes, device);
+  if (address == nullptr) std::free(inside);
   return address;
 }
-
-void unmap(void* address) {
-  const Inside block = device_blocks().remove(address);
-  munmap(address, block.bytes);
-  std::free(block.begin);
-}
-
-#else
-
-constexpr bool kMapped = false;
-
-void* map_apart(std::size_t, int) { return nullptr; }
-void unmap(void*) {}
-
-#endif
 
 }  // namespace
 
@@ -216,7 +178,7 @@ void* allocate(std::size_t bytes, int device) {
   Device& where = device_of(device);
   const std::lock_guard<std::mutex> lock(where.mutex);
   if (bytes > memory_of_a_device() - where.used) return nullptr;
-  void* const pointer = kMapped ? map_apart(bytes, device) : host_memory(bytes);
+  void* const pointer = kUnified ? host_memory(bytes) : allocate_apart(bytes, device);
   if (pointer != nullptr) where.used += bytes;
   return pointer;
 }
@@ -225,11 +187,7 @@ void deallocate(void* pointer, std::size_t bytes, int device) {
   Device& where = device_of(device);
   const std::lock_guard<std::mutex> lock(where.mutex);
   where.used -= bytes;
-  if (kMapped) {
-    unmap(pointer);
-  } else {
-    std::free(pointer);
-  }
+  std::free(kUnified ? pointer : backendkit::unmap_buffer(pointer));
 }
 
 backendkit::MemoryInfo memory_info(int device) {
@@ -239,16 +197,12 @@ backendkit::MemoryInfo memory_info(int device) {
 }
 
 void* inside(const void* address, std::size_t bytes, int device) {
-  if (!kMapped || address == nullptr) return const_cast<void*>(address);
-  const auto [begin, block] = device_blocks().before(address);
-  const std::size_t offset = static_cast<const char*>(address) - static_cast<const char*>(begin);
-  if (begin == nullptr || bytes > block.bytes || offset > block.bytes - bytes) {
-    throw std::out_of_range("the address is not in the memory of a simulated device");
-  }
-  if (device >= 0 && device != block.device) {
+  if (kUnified || address == nullptr) return const_cast<void*>(address);
+  const backendkit::Location place = backendkit::locate(address, bytes);
+  if (device >= 0 && device != place.device) {
     throw std::out_of_range("the address is in the memory of another simulated device");
   }
-  return block.begin + offset;
+  return static_cast<char*>(place.handle) + place.offset;
 }
 
 void* allocate_host(std::size_t bytes) {
@@ -262,11 +216,7 @@ void deallocate_host(void* pointer) {
   std::free(pointer);
 }
 
-bool is_host_pointer(const void* pointer) {
-  const auto [begin, bytes] = host_blocks().before(pointer);
-  return begin != nullptr &&
-         static_cast<const char*>(pointer) < static_cast<const char*>(begin) + bytes;
-}
+bool is_host_pointer(const void* pointer) { return host_blocks().contains(pointer); }
 
 Stream* create_stream(int device) {
   Device& all = device_of(device);
