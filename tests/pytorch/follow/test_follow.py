@@ -244,8 +244,8 @@ def test_symbols_that_the_release_does_not_export(tmp_path: Path) -> None:
     (torch / "torch/lib").mkdir()
     (tmp_path / "c.cpp").write_text("namespace c10 { void here() {} }\n")
     (tmp_path / "b.cpp").write_text(
-        "namespace c10 { void here(); void gone_away(); }\n"
-        "void f() { c10::here(); c10::gone_away(); }\n"
+        "namespace c10 { void here(); void gone_away(); [[gnu::weak]] void may_be_missing(); }\n"
+        "void f() { c10::here(); c10::gone_away(); if (c10::may_be_missing) f(); }\n"
     )
     for name, out in (("c", torch / "torch/lib/libc10.so"), ("b", tmp_path / "b.so")):
         subprocess.run(["c++", "-shared", "-fPIC", f"{tmp_path}/{name}.cpp", "-o", out], check=True)
