@@ -19,12 +19,12 @@
 /// PyTorch knows memory by addresses, to which views add offsets. `map_buffer` gives a buffer
 /// addresses that stand for its bytes; `locate` finds the buffer and the offset again:
 ///
-///     void* Runtime::allocate(std::size_t bytes, int device) {
+///     void* allocate(std::size_t bytes, int device) {
 ///       Buffer* const buffer = create_buffer(bytes, device);
 ///       return buffer == nullptr ? nullptr : backendkit::map_buffer(buffer, bytes, device);
 ///     }
 ///
-///     void Runtime::deallocate(void* pointer, std::size_t, int) {
+///     void deallocate(void* pointer, std::size_t, int) {
 ///       destroy_buffer(backendkit::unmap_buffer(pointer));
 ///     }
 ///

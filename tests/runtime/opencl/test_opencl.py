@@ -35,8 +35,8 @@ def test_its_own_tests_pass(python: Path, memory: str, compiled: Path) -> None:
 
 def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     tests = [f"test_{name}.py" for name in DEVICE_TESTS]
-    # Gaps between the elements of a tensor on the host are written back, and with them what a kernel
-    # of another thread wrote meanwhile: see `write_elements`.
+    # What a kernel of another thread writes between elements that are copied from the host is lost:
+    # see `write_elements`.
     command = ["-m", "backendkit.device_tests", "--device", "ocl", "-q", "-k", "not few_and_many"]
     command += tests
     done = run(python, *command, cwd=compiled, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
@@ -117,6 +117,7 @@ def test_a_driver_that_crashes(python: Path, tmp_path: Path) -> None:
 
 
 COMPILES = """
+import time
 x = torch.ones(16, device="ocl:0")
 torch.ocl.synchronize()
 start = time.perf_counter()
