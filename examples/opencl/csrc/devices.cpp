@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -25,11 +24,6 @@ struct Found {
   cl_platform_id platform;
   cl_device_id id;
 };
-
-std::string variable(const char* name) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
 
 std::string lower(std::string text) {
   for (char& one : text) one = static_cast<char>(std::tolower(static_cast<unsigned char>(one)));

@@ -42,6 +42,11 @@ int count_devices();
 /// A device by its number. The first call starts the drivers.
 Device& device_at(int index);
 
+/// The queue of a stream of a device; null is the default stream.
+inline Queue& queue_of(void* stream, int device) {
+  return stream == nullptr ? *device_at(device).default_queue : *static_cast<Queue*>(stream);
+}
+
 /// A new queue. `priority` is as PyTorch has it: lower numbers come first.
 std::unique_ptr<Queue> make_queue(Device& device, int index, int priority);
 

@@ -121,14 +121,14 @@ at::Scalar value_of(const at::Tensor& number) {
 }
 
 void set(Launch& launch, const at::Scalar& value, c10::ScalarType number) {
-  switch (dtype_of(number).code) {
-    case 3:
+  switch (number) {
+    case c10::ScalarType::Long:
       launch.value(value.to<std::int64_t>());
       break;
-    case 4:
+    case c10::ScalarType::Int:
       launch.value(value.to<std::int32_t>());
       break;
-    case 5:
+    case c10::ScalarType::Bool:
       launch.value(static_cast<std::int32_t>(value.to<bool>()));
       break;
     default:

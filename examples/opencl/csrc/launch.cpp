@@ -104,9 +104,8 @@ void Launch::run(const std::array<std::size_t, 3>& groups,
                  const std::array<std::size_t, 3>& group) {
   const std::array<std::size_t, 3> items = {groups[0] * group[0], groups[1] * group[1],
                                             groups[2] * group[2]};
-  auto* stream = static_cast<Queue*>(backendkit::current_stream<Runtime>(index_));
-  if (stream == nullptr) stream = device_.default_queue.get();
-  stream->add(op_, [&](cl_command_queue queue, cl_event* event) {
+  Queue& stream = queue_of(backendkit::current_stream<Runtime>(index_), index_);
+  stream.add(op_, [&](cl_command_queue queue, cl_event* event) {
     return api().clEnqueueNDRangeKernel(queue, kernel_, 3, nullptr, items.data(), group.data(), 0,
                                         nullptr, event);
   });

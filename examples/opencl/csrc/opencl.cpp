@@ -1,6 +1,7 @@
 #include "opencl.h"
 
 #include <array>
+#include <cstdlib>
 #include <stdexcept>
 
 #include <dlfcn.h>
@@ -69,6 +70,11 @@ constexpr std::array kNames = {
 const Api* find_api() {
   static const Api* const found = load();
   return found;
+}
+
+std::string variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
 }
 
 std::string text_of(cl_int status) {

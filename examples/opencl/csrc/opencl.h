@@ -46,6 +46,9 @@ inline const Api& api() {
   return found;
 }
 
+/// An environment variable; empty if it is not set.
+std::string variable(const char* name);
+
 /// "CL_OUT_OF_RESOURCES (-5)".
 std::string text_of(cl_int status);
 

@@ -1,7 +1,6 @@
 #include "programs.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -42,10 +41,6 @@ std::string hexadecimal(std::uint64_t number) {
 
 /// Where compiled programs are kept; nowhere if empty.
 fs::path cache_folder() {
-  const auto variable = [](const char* name) {
-    const char* const text = std::getenv(name);
-    return std::string(text == nullptr ? "" : text);
-  };
   const std::string chosen = variable("OPENCL_CACHE");
   if (chosen == "off") return {};
   if (!chosen.empty()) return chosen;

@@ -12,6 +12,13 @@ constexpr std::size_t kRetireEvery = 64;  // commands
 
 }  // namespace
 
+cl_int status_of(cl_event event) {
+  cl_int status = CL_QUEUED;
+  check("clGetEventInfo", api().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                               sizeof status, &status, nullptr));
+  return status;
+}
+
 void Queue::keep(const char* what, cl_event event) {
   // The first command after a pause starts at once; later ones are passed on together.
   if (queued_.empty() || ++unflushed_ >= kFlushEvery) {
@@ -26,9 +33,7 @@ void Queue::keep(const char* what, cl_event event) {
 void Queue::retire() {
   while (!queued_.empty()) {
     const auto [event, what] = queued_.front();
-    cl_int status = CL_QUEUED;
-    check("clGetEventInfo", api().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                                 sizeof status, &status, nullptr));
+    const cl_int status = status_of(event);
     if (status > CL_COMPLETE) return;
     if (status < 0 && failure_.empty()) {
       failure_ = std::string("`") + what + "` failed on the device: " + text_of(status);

@@ -9,6 +9,9 @@
 
 namespace ocl {
 
+/// How far a command is: CL_COMPLETE, more if it has not completed, less if it failed.
+cl_int status_of(cl_event event);
+
 /// An in-order queue of a device, which is a stream for PyTorch. Remembers what it queued, so that
 /// work which fails later is named when somebody waits. Any thread may call any function.
 class Queue {

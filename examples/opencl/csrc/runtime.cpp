@@ -17,10 +17,6 @@ namespace {
 
 thread_local int current = 0;
 
-Queue& queue_of(backendkit::StreamHandle stream, int device) {
-  return stream == nullptr ? *device_at(device).default_queue : *static_cast<Queue*>(stream);
-}
-
 /// A buffer and an offset for a driver without pointers.
 std::pair<cl_mem, std::size_t> buffer_of(const void* address, std::size_t bytes) {
   const backendkit::Location place = backendkit::locate(address, bytes);
@@ -218,9 +214,7 @@ void Runtime::wait_event(backendkit::StreamHandle stream, backendkit::EventHandl
 bool Runtime::query_event(backendkit::EventHandle event, int) {
   const Held recorded(event);
   if (recorded.event == nullptr) return true;
-  cl_int status = CL_QUEUED;
-  check("clGetEventInfo", api().clGetEventInfo(recorded.event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                               sizeof status, &status, nullptr));
+  const cl_int status = status_of(recorded.event);
   if (status < 0) recorded.queue->raise_failure();
   return status <= CL_COMPLETE;
 }
