@@ -30,6 +30,20 @@ inline Dtype dtype_of(c10::ScalarType type) {
   }
 }
 
+inline bool is_known(c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Float:
+    case c10::ScalarType::Half:
+    case c10::ScalarType::BFloat16:
+    case c10::ScalarType::Long:
+    case c10::ScalarType::Int:
+    case c10::ScalarType::Bool:
+      return true;
+    default:
+      return false;
+  }
+}
+
 inline bool is_floating(c10::ScalarType type) { return dtype_of(type).code < 3; }
 
 }  // namespace ocl

@@ -76,11 +76,12 @@ Launch& Launch::bytes(std::size_t size, const void* value) {
 }
 
 Launch& Launch::tensor(const at::Tensor& tensor) {
-  const void* const address = tensor.const_data_ptr();
+  const void* const address = tensor.defined() ? tensor.const_data_ptr() : nullptr;
   if (device_.svm) {
     check(op_, api().clSetKernelArgSVMPointer(kernel_, next_++, address));
     return value(cl_long{0});
   }
+  if (address == nullptr) return value(cl_mem{nullptr}).value(cl_long{0});
   const backendkit::Location place = backendkit::locate(address);
   auto* const buffer = static_cast<cl_mem>(place.handle);
   value(buffer);
@@ -97,6 +98,19 @@ void Launch::run_for(std::size_t elements) {
     const std::size_t useful = (elements + kGroup - 1) / kGroup;
     groups = std::min(useful, kItemsPerUnit / kGroup * device_.units);
     run({groups, 1, 1}, {kGroup, 1, 1});
+  }
+}
+
+void Launch::run_jobs(std::int64_t jobs, std::int64_t elements, int team) {
+  const auto all = static_cast<std::size_t>(jobs);
+  if (device_.is_cpu) {
+    const std::size_t useful = (all * static_cast<std::size_t>(elements) + kFewest - 1) / kFewest;
+    const std::size_t most = std::min(all, kItemsPerCore * device_.units);
+    run({std::clamp<std::size_t>(useful, 1, most), 1, 1}, {1, 1, 1});
+  } else {
+    const std::size_t useful = (all * static_cast<std::size_t>(team) + kGroup - 1) / kGroup;
+    const std::size_t most = kItemsPerUnit / kGroup * device_.units;
+    run({std::min(useful, most), 1, 1}, {kGroup, 1, 1});
   }
 }
 
