@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import torch
-from comparing import DTYPES, FLOATING, Call, check, layouts, made
+from comparing import DTYPES, FLOATING, Call, check, gradient, layouts, made
 
 NAN, INF = float("nan"), float("inf")
 EXTREMES = ("amax", "amin", "max", "min", "argmax", "argmin")
@@ -101,8 +101,28 @@ def large() -> Iterator[Call]:
     yield "exact", lambda x: x.mean(), (torch.rand((1 << 22,), dtype=torch.float32),)
 
 
+def softmaxes() -> Iterator[Call]:
+    for name in ("softmax", "log_softmax"):
+        for dtype in FLOATING:
+            for dim in (0, 1, -1):
+                function = lambda x, n=name, d=dim: getattr(torch, n)(x, d)
+                tensor, grad = (made((5, 40, 9), dtype) for _ in range(2))
+                yield f"{name} {dim}", function, (tensor,)
+                yield f"gradient of {name} {dim}", gradient(function), (tensor, grad)
+            for tensor in layouts(dtype):
+                yield name, lambda x, n=name: getattr(torch, n)(x, -1), (tensor,)
+        row = lambda x, n=name: getattr(torch, n)(x, -1)
+        yield f"{name} of half in float32", lambda x, n=name: getattr(torch, n)(x, 1, dtype=torch.float32), (made((5, 40), torch.float32),)
+        for shape in ((70_000, 3), (2, 50_000), (1, 1), (3, 4096)):
+            tensors = tuple(made(shape, torch.float32) for _ in range(2))
+            yield f"gradient of {name} {shape}", gradient(row), tensors
+        special = torch.tensor([[1, NAN, 3], [INF, -INF, 0], [-INF] * 3, [-INF, 1, 2], [100, 3, -100]])
+        yield f"{name} of special numbers", row, (special,)
+        yield f"{name} into", lambda x, out, n=name: getattr(torch, n)(x, 0, out=out), (special, torch.empty((3, 5)).t().contiguous().t().t())
+
+
 def main() -> int:
-    check(itertools.chain(reductions(), special_cases(), large()), {"clamp.out", "gt.Scalar_out"})
+    check(itertools.chain(reductions(), softmaxes(), special_cases(), large()), {"clamp.out", "gt.Scalar_out"})
     return 0
 
 
