@@ -24,21 +24,17 @@ namespace {
 constexpr const char* kGreater = "(a > t) | (a != a)";
 constexpr const char* kLess = "(a < t) | (a != a)";
 
-const Reducer kSum{"sum", "0", "t + a", "t + a"};
-const Reducer kMean{"mean", "0", "t + a", "t + a", "t / x"};
-const Reducer kProd{"prod", "1", "t * a", "t * a"};
-const Reducer kMax{"amax", "LOWEST", "(a > t) | (a != a) ? a : t", "(a > t) | (a != a) ? a : t"};
-const Reducer kMin{"amin", "HIGHEST", "(a < t) | (a != a) ? a : t", "(a < t) | (a != a) ? a : t"};
-const Reducer kAny{"any", "0", "a != 0 ? a : t", "a != 0 ? a : t"};
-const Reducer kAll{"all", "1", "t == 0 ? t : a", "t == 0 ? t : a"};
-// Of distances from the mean, `m`.
-const Reducer kVar{"var", "0", "t + (a - m) * (a - m)", "t + a", "t / x"};
-const Reducer kStd{"std", "0", "t + (a - m) * (a - m)", "t + a", "sqrt(t / x)"};
-const Reducer kNorm{"vector_norm", "0", "t + a * a", "t + a", "sqrt(t)"};
-const Reducer kSumOfSizes{"vector_norm_1", "0", "t + fabs(a)", "t + a"};
-const Reducer kGreatestSize{"vector_norm_inf", "0", "(fabs(a) > t) | (a != a) ? fabs(a) : t",
+constexpr Reducer kProd{"prod", "1", "t * a", "t * a"};
+constexpr Reducer kMax{"amax", "LOWEST", "(a > t) | (a != a) ? a : t", "(a > t) | (a != a) ? a : t"};
+constexpr Reducer kMin{"amin", "HIGHEST", "(a < t) | (a != a) ? a : t", "(a < t) | (a != a) ? a : t"};
+constexpr Reducer kAny{"any", "0", "a != 0 ? a : t", "a != 0 ? a : t"};
+constexpr Reducer kAll{"all", "1", "t == 0 ? t : a", "t == 0 ? t : a"};
+constexpr Reducer kStd{"std", "0", "t + (a - m) * (a - m)", "t + a", "sqrt(t / x)"};
+constexpr Reducer kNorm{"vector_norm", "0", "t + a * a", "t + a", "sqrt(t)"};
+constexpr Reducer kSumOfSizes{"vector_norm_1", "0", "t + fabs(a)", "t + a"};
+constexpr Reducer kGreatestSize{"vector_norm_inf", "0", "(fabs(a) > t) | (a != a) ? fabs(a) : t",
                             "(a > t) | (a != a) ? a : t"};
-const Reducer kPowers{"vector_norm_p", "0", "t + pow(fabs(a), (Wide)x)", "t + a", "pow(t, 1 / x)"};
+constexpr Reducer kPowers{"vector_norm_p", "0", "t + pow(fabs(a), (Wide)x)", "t + a", "pow(t, 1 / x)"};
 
 // An extreme is looked for in parts of so many elements at least, and less than 2^31.
 constexpr std::int64_t kPart = 1 << 14;
@@ -227,7 +223,7 @@ void vector_norm(const at::Tensor& self, const at::Scalar& ord, at::OptionalIntA
 at::Tensor var(const at::Tensor& self, at::OptionalIntArrayRef dim,
                const std::optional<at::Scalar>& correction, bool keepdim) {
   if (takes(self, dim, correction)) {
-    return std::get<0>(variance(kVar, self, dim, correction, keepdim));
+    return std::get<0>(variance(kVariance, self, dim, correction, keepdim));
   }
   return Fallback<Variance>::call("aten::var", "correction", self, dim, correction, keepdim);
 }
@@ -244,7 +240,7 @@ std::tuple<at::Tensor, at::Tensor> var_mean(const at::Tensor& self, at::Optional
                                             const std::optional<at::Scalar>& correction,
                                             bool keepdim) {
   if (takes(self, dim, correction)) {
-    const auto [result, mean] = variance(kVar, self, dim, correction, keepdim);
+    const auto [result, mean] = variance(kVariance, self, dim, correction, keepdim);
     return {result, mean.to(self.scalar_type())};
   }
   return Fallback<VarianceAndMean>::call("aten::var_mean", "correction", self, dim, correction,
