@@ -3,7 +3,10 @@
 #include <initializer_list>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
 #include <c10/core/Scalar.h>
+
+#include "dtypes.h"
 
 namespace ocl {
 
@@ -20,5 +23,17 @@ struct Expression {
 void elementwise(const Expression& expression, c10::ScalarType number, const at::Tensor& out,
                  std::initializer_list<const at::Tensor*> inputs, const at::Scalar& x = 0,
                  const at::Scalar& y = 0);
+
+/// The dtype to which PyTorch promotes those of two tensors.
+inline c10::ScalarType common_dtype(const at::Tensor& a, const at::Tensor& b) {
+  at::native::ResultTypeState state{};
+  state = at::native::update_result_type_state(a, state);
+  return at::native::result_type(at::native::update_result_type_state(b, state));
+}
+
+/// The dtype of a function whose result is a floating-point number.
+inline c10::ScalarType floating(c10::ScalarType type) {
+  return is_floating(type) ? type : c10::ScalarType::Float;
+}
 
 }  // namespace ocl

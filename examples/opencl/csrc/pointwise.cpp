@@ -1,7 +1,6 @@
 // Operators that compute each element of the result from the elements at the same place: a table of
 // expressions. PyTorch's meta functions have checked the call and made the result.
 
-#include <ATen/native/TypeProperties.h>
 #include <ATen/ops/empty_like.h>
 
 #include "dtypes.h"
@@ -9,21 +8,6 @@
 #include "kernels.h"
 
 namespace ocl {
-
-namespace {
-
-c10::ScalarType common(const at::Tensor& a, const at::Tensor& b) {
-  at::native::ResultTypeState state{};
-  state = at::native::update_result_type_state(a, state);
-  return at::native::result_type(at::native::update_result_type_state(b, state));
-}
-
-/// The dtype of a function whose result is a floating-point number.
-c10::ScalarType floating(c10::ScalarType type) {
-  return is_floating(type) ? type : c10::ScalarType::Float;
-}
-
-}  // namespace
 
 // Functions of one tensor whose result is a floating-point number.
 #define OCL_UNARY(name, expression)                                               \
@@ -56,7 +40,7 @@ void sign(const at::Tensor& self, const at::Tensor& out) {
 
 void add(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
          const at::Tensor& out) {
-  const auto number = common(self, other);
+  const auto number = common_dtype(self, other);
   if (alpha.equal(1)) {
     elementwise({"add", "a + b"}, number, out, {&self, &other});
   } else {
@@ -66,7 +50,7 @@ void add(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alph
 
 void sub(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
          const at::Tensor& out) {
-  const auto number = common(self, other);
+  const auto number = common_dtype(self, other);
   if (alpha.equal(1)) {
     elementwise({"sub", "a - b"}, number, out, {&self, &other});
   } else {
@@ -75,25 +59,25 @@ void sub(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alph
 }
 
 void mul(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"mul", "a * b"}, common(self, other), out, {&self, &other});
+  elementwise({"mul", "a * b"}, common_dtype(self, other), out, {&self, &other});
 }
 
 void div(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"div", "a / b"}, floating(common(self, other)), out, {&self, &other});
+  elementwise({"div", "a / b"}, floating(common_dtype(self, other)), out, {&self, &other});
 }
 
 // NaN is the greatest and the least number for PyTorch.
 void maximum(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"maximum", "a > b || a != a ? a : b"}, common(self, other), out, {&self, &other});
+  elementwise({"maximum", "a > b || a != a ? a : b"}, common_dtype(self, other), out, {&self, &other});
 }
 
 void minimum(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"minimum", "a < b || a != a ? a : b"}, common(self, other), out, {&self, &other});
+  elementwise({"minimum", "a < b || a != a ? a : b"}, common_dtype(self, other), out, {&self, &other});
 }
 
 #define OCL_COMPARE(name, operation)                                                      \
   void name(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {     \
-    elementwise({#name, "a " operation " b"}, common(self, other), out, {&self, &other}); \
+    elementwise({#name, "a " operation " b"}, common_dtype(self, other), out, {&self, &other}); \
   }
 OCL_COMPARE(eq, "==")
 OCL_COMPARE(ne, "!=")
@@ -111,7 +95,7 @@ at::Tensor relu(const at::Tensor& self) {
 
 void threshold_backward(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold,
                         const at::Tensor& out) {
-  elementwise({"threshold_backward", "b <= x ? 0 : a"}, common(grad, self), out, {&grad, &self},
+  elementwise({"threshold_backward", "b <= x ? 0 : a"}, common_dtype(grad, self), out, {&grad, &self},
               threshold);
 }
 

@@ -87,8 +87,56 @@ def group_norms() -> Iterator[Call]:
         yield "gradient of group_norm", gradient(lambda x: F.group_norm(x, 2)), (x, grad)
 
 
+def losses() -> Iterator[Call]:
+    target = torch.tensor([1, 0, -100, 3, 2, 4])
+    for dtype, reduction in itertools.product(FLOATING, ("none", "mean", "sum")):
+        x, w = made((6, 5), dtype), made((5,), dtype).abs()
+        one = made((6,), dtype) if reduction == "none" else made((), dtype)
+        for ignored in (-100, 3):
+            settings = {"reduction": reduction, "ignore_index": ignored}
+            targets = target.clamp(0) if ignored == 3 else target
+
+            def loss(x, t, w=None, settings=settings):  # type: ignore[no-untyped-def]
+                return F.nll_loss(x, t, w, **settings)
+
+            def of_weights(x, t, w, g, settings=settings):  # type: ignore[no-untyped-def]
+                return gradient(lambda x: F.nll_loss(x, t, w, **settings))(x, g.to(x.device))
+
+            yield f"nll_loss {reduction}", loss, (x, targets)
+            yield f"nll_loss {reduction}", loss, (x, targets, w)
+            yield f"gradient of nll_loss {reduction}", of_weights, (x, targets, w, one)
+            yield f"cross_entropy {reduction}", lambda x, t, s=settings: F.cross_entropy(
+                x, t, **s
+            ), (x, targets)
+        y = made((6, 5), dtype)
+        mse = lambda x, y, r=reduction: F.mse_loss(x, y, reduction=r)
+        g = made((6, 5), dtype) if reduction == "none" else made((), dtype)
+        yield f"mse_loss {reduction}", mse, (x, y.t().contiguous().t())
+        yield f"gradient of mse_loss {reduction}", lambda x, y, g, f=mse: gradient(f)(
+            x, y, g.to(x.device)
+        ), (x, y, g)
+    yield "of one row", lambda x: F.nll_loss(x, torch.tensor(1).to(x.device)), (
+        made((5,), torch.float32),
+    )
+    yield "of many rows", F.cross_entropy, (
+        made((70_000, 7), torch.float32),
+        torch.randint(7, (70_000,)),
+    )
+
+
+def wrong_targets() -> None:
+    for loss in (F.nll_loss, F.cross_entropy):
+        try:
+            loss(torch.zeros(2, 3, device="ocl"), torch.tensor([0, 3], device="ocl"))
+        except IndexError as error:
+            assert str(error) == "Target 3 is out of bounds.", error
+        else:
+            raise AssertionError("a target that is no class is no error")
+
+
 def main() -> int:
-    check(itertools.chain(layer_norms(), batch_norms(), group_norms()), set())
+    check(itertools.chain(layer_norms(), batch_norms(), group_norms(), losses()), set())
+    wrong_targets()
     return 0
 
 

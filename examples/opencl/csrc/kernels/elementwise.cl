@@ -7,6 +7,22 @@
 
 typedef JOIN(number_, NUMBER) Number;
 
+// As PyTorch's CPU has it: a negative power is a fraction, of which 0 is left.
+long integer_power(long base, long exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+  long power = 1;
+  for (; exponent != 0; exponent >>= 1, base *= base) {
+    if (exponent & 1) power *= base;
+  }
+  return power;
+}
+
+// 1 - tanh(a) * tanh(a), without the digits that this would cancel.
+float slope_of_tanh(float a) {
+  const float e = exp(-2 * fabs(a));
+  return 4 * e / ((1 + e) * (1 + e));
+}
+
 typedef struct {
   INDEX sizes[8];
   INDEX out[8];

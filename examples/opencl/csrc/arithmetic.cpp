@@ -1,0 +1,240 @@
+// Arithmetic, comparisons with numbers, rounding, logic and choices: a table of expressions.
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "dtypes.h"
+#include "elementwise.h"
+#include "fallback.h"
+#include "kernels.h"
+
+namespace ocl {
+
+namespace {
+
+/// A number as a tensor of a dtype has it, which for int32 may be its last 32 bits.
+at::Scalar as_element(const at::Scalar& value, c10::ScalarType type) {
+  if (type == at::kHalf) return static_cast<float>(c10::Half(value.to<float>()));
+  if (type == at::kBFloat16) return static_cast<float>(c10::BFloat16(value.to<float>()));
+  if (type == at::kInt) return static_cast<std::int32_t>(value.to<std::int64_t>());
+  return value;
+}
+
+bool is_nan(const at::Scalar& value) {
+  return value.isFloatingPoint() && std::isnan(value.toDouble());
+}
+
+void rounded(const Expression& expression, const at::Tensor& self, const at::Tensor& out) {
+  const auto number = self.scalar_type();
+  elementwise(is_floating(number) ? expression : Expression{"copy", "a"}, number, out, {&self});
+}
+
+at::Tensor& logical(const Expression& expression, const at::Tensor& self, const at::Tensor& other,
+                    at::Tensor& out) {
+  at::native::resize_output(out, at::infer_size_dimvector(self.sizes(), other.sizes()));
+  elementwise(expression, common_dtype(self, other), out, {&self, &other});
+  return out;
+}
+
+/// Whether a kernel fills in `self`; the CPU's function raises PyTorch's errors, and warns.
+bool fills(const at::Tensor& self, const at::Tensor& mask) {
+  return mask.scalar_type() == at::kBool && mask.device() == self.device() &&
+         at::is_expandable_to(mask.sizes(), self.sizes()) &&
+         at::has_internal_overlap(self) != at::MemOverlap::Yes;
+}
+
+}  // namespace
+
+#define OCL_COMPARE_NUMBER(name, operation)                                             \
+  void name(const at::Tensor& self, const at::Scalar& other, const at::Tensor& out) {   \
+    const auto number = common_dtype(self, at::native::wrapped_scalar_tensor(other));   \
+    elementwise({#name, "a " operation " x"}, number, out, {&self}, as_element(other, number)); \
+  }
+OCL_COMPARE_NUMBER(eq_number, "==")
+OCL_COMPARE_NUMBER(ne_number, "!=")
+OCL_COMPARE_NUMBER(lt_number, "<")
+OCL_COMPARE_NUMBER(le_number, "<=")
+OCL_COMPARE_NUMBER(gt_number, ">")
+OCL_COMPARE_NUMBER(ge_number, ">=")
+#undef OCL_COMPARE_NUMBER
+
+at::Tensor& abs(const at::Tensor& self, at::Tensor& out) {
+  const auto number = self.scalar_type();
+  if (!c10::canCast(number, out.scalar_type())) {
+    return Fallback<decltype(abs)>::call("aten::abs", "out", self, out);
+  }
+  at::native::resize_output(out, self.sizes());
+  elementwise({"abs", is_floating(number) ? "fabs(a)" : "a < 0 ? -a : a"}, number, out, {&self});
+  return out;
+}
+
+#define OCL_ROUND(name, expression)                            \
+  void name(const at::Tensor& self, const at::Tensor& out) {   \
+    rounded({#name, expression}, self, out);                   \
+  }
+OCL_ROUND(ceil, "ceil(a)")
+OCL_ROUND(floor, "floor(a)")
+OCL_ROUND(round, "rint(a)")
+OCL_ROUND(trunc, "trunc(a)")
+#undef OCL_ROUND
+
+void pow_by_number(const at::Tensor& self, const at::Scalar& exponent, const at::Tensor& out) {
+  const auto number = common_dtype(self, at::native::wrapped_scalar_tensor(exponent));
+  const auto as = [&](const char* text) { elementwise({"pow", text}, number, out, {&self}, exponent); };
+  if (exponent.equal(2)) return as("a * a");
+  if (exponent.equal(3)) return as("a * a * a");
+  if (!is_floating(number)) return as("integer_power(a, x)");
+  if (exponent.equal(0.5)) return as("sqrt(a)");
+  if (exponent.equal(-0.5)) return as("1 / sqrt(a)");
+  if (exponent.equal(-1)) return as("1 / a");
+  as("pow(a, x)");
+}
+
+void pow(const at::Tensor& self, const at::Tensor& exponent, const at::Tensor& out) {
+  const auto number = common_dtype(self, exponent);
+  elementwise({"pow", is_floating(number) ? "pow(a, b)" : "integer_power(a, b)"}, number, out,
+              {&self, &exponent});
+}
+
+void pow_of_number(const at::Scalar& self, const at::Tensor& exponent, const at::Tensor& out) {
+  const auto number = common_dtype(at::native::wrapped_scalar_tensor(self), exponent);
+  elementwise({"pow", is_floating(number) ? "pow(x, a)" : "integer_power(x, a)"}, number, out,
+              {&exponent}, self);
+}
+
+// A limit that is NaN makes every element NaN, and the upper limit counts more than the lower.
+void clamp(const at::Tensor& self, at::OptionalScalarRef min, at::OptionalScalarRef max,
+           const at::Tensor& out) {
+  const auto number = out.scalar_type();
+  if ((min.has_value() && is_nan(min.get())) || (max.has_value() && is_nan(max.get()))) {
+    elementwise({"clamp", "x"}, number, out, {}, std::numeric_limits<double>::quiet_NaN());
+  } else if (!max.has_value()) {
+    elementwise({"clamp", "a < x ? x : a"}, number, out, {&self}, min.get());
+  } else if (!min.has_value()) {
+    elementwise({"clamp", "a > x ? x : a"}, number, out, {&self}, max.get());
+  } else {
+    elementwise({"clamp", "a > y || x > y ? y : a < x ? x : a"}, number, out, {&self}, min.get(),
+                max.get());
+  }
+}
+
+void clamp_min(const at::Tensor& self, const at::Scalar& min, const at::Tensor& out) {
+  clamp(self, min, at::OptionalScalarRef(), out);
+}
+
+void clamp_max(const at::Tensor& self, const at::Scalar& max, const at::Tensor& out) {
+  clamp(self, at::OptionalScalarRef(), max, out);
+}
+
+void clamp_min_tensor(const at::Tensor& self, const at::Tensor& min, const at::Tensor& out) {
+  elementwise({"clamp_min", "a < b || b != b ? b : a"}, out.scalar_type(), out, {&self, &min});
+}
+
+void clamp_max_tensor(const at::Tensor& self, const at::Tensor& max, const at::Tensor& out) {
+  elementwise({"clamp_max", "a > b || b != b ? b : a"}, out.scalar_type(), out, {&self, &max});
+}
+
+void clamp_tensors(const at::Tensor& self, at::OptionalTensorRef min, at::OptionalTensorRef max,
+                   const at::Tensor& out) {
+  if (!max.has_value()) return clamp_min_tensor(self, *min, out);
+  if (!min.has_value()) return clamp_max_tensor(self, *max, out);
+  constexpr const char* kText =
+      "a != a ? a : b != b ? b : a > c || b > c || c != c ? c : a < b ? b : a";
+  elementwise({"clamp", kText}, out.scalar_type(), out, {&self, &*min, &*max});
+}
+
+// From the nearer end, so that the end itself is reached.
+void lerp(const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight,
+          const at::Tensor& out) {
+  const bool near = std::abs(weight.toDouble()) < 0.5;
+  elementwise({"lerp", near ? "a + x * (b - a)" : "b - (b - a) * (1 - x)"}, out.scalar_type(), out,
+              {&self, &end}, weight);
+}
+
+void lerp_tensors(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight,
+                  const at::Tensor& out) {
+  elementwise({"lerp", "fabs(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c)"},
+              out.scalar_type(), out, {&self, &end, &weight});
+}
+
+at::Tensor& logical_and(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  return logical({"logical_and", "a != 0 && b != 0"}, self, other, out);
+}
+
+at::Tensor& logical_or(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  return logical({"logical_or", "a != 0 || b != 0"}, self, other, out);
+}
+
+at::Tensor& logical_not(const at::Tensor& self, at::Tensor& out) {
+  at::native::resize_output(out, self.sizes());
+  elementwise({"logical_not", "a == 0"}, self.scalar_type(), out, {&self});
+  return out;
+}
+
+void bitwise_and(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  elementwise({"bitwise_and", "a & b"}, common_dtype(self, other), out, {&self, &other});
+}
+
+void bitwise_or(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  elementwise({"bitwise_or", "a | b"}, common_dtype(self, other), out, {&self, &other});
+}
+
+void bitwise_xor(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  elementwise({"bitwise_xor", "a ^ b"}, common_dtype(self, other), out, {&self, &other});
+}
+
+void bitwise_not(const at::Tensor& self, const at::Tensor& out) {
+  const bool is_bool = self.scalar_type() == at::kBool;
+  elementwise({"bitwise_not", is_bool ? "a == 0" : "~a"}, self.scalar_type(), out, {&self});
+}
+
+at::Tensor isnan(const at::Tensor& self) {
+  at::Tensor out = at::empty_like(self, self.options().dtype(at::kBool));
+  elementwise({"isnan", "a != a"}, self.scalar_type(), out, {&self});
+  return out;
+}
+
+at::Tensor& masked_fill_(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
+  if (!fills(self, mask)) {
+    return Fallback<decltype(masked_fill_)>::call("aten::masked_fill_", "Scalar", self, mask,
+                                                  value);
+  }
+  elementwise({"masked_fill", "b != 0 ? x : a"}, self.scalar_type(), self, {&self, &mask}, value);
+  return self;
+}
+
+at::Tensor& masked_fill_tensor_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
+  if (!fills(self, mask) || value.dim() != 0) {
+    return Fallback<decltype(masked_fill_tensor_)>::call("aten::masked_fill_", "Tensor", self, mask,
+                                                         value);
+  }
+  elementwise({"masked_fill", "b != 0 ? c : a"}, self.scalar_type(), self, {&self, &mask, &value});
+  return self;
+}
+
+at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
+  if (condition.scalar_type() != at::kBool) {
+    return Fallback<decltype(where)>::call("aten::where", "self", condition, self, other);
+  }
+  const auto both = at::infer_size_dimvector(self.sizes(), other.sizes());
+  const auto sizes = at::infer_size_dimvector(condition.sizes(), both);
+  const at::Tensor& like = self.sizes() == sizes && !self.is_cpu() ? self
+                           : other.sizes() == sizes && !other.is_cpu() ? other
+                                                                       : condition;
+  const auto number = common_dtype(self, other);
+  const auto options = like.options().dtype(number);
+  at::Tensor out =
+      like.sizes() == sizes ? at::empty_like(like, options) : at::empty(sizes, options);
+  elementwise({"where", "a != 0 ? b : c"}, number, out, {&condition, &self, &other});
+  return out;
+}
+
+}  // namespace ocl
