@@ -20,7 +20,7 @@ at::Tensor result_like(const Expression& expression, const at::Tensor& a, const 
 }
 
 // 1 / sqrt(2), 1 / sqrt(2 * pi) and sqrt(2 / pi).
-#define NORMAL_DISTRIBUTION(of) "0.5f * (1 + erf(" of " * 0.70710678118654752f))"
+#define NORMAL_DISTRIBUTION(of) "0.5f * (1 + quotient_erf(" of " * 0.70710678118654752f))"
 #define NORMAL_DENSITY(of) "exp(-0.5f * " of " * " of ") * 0.3989422804014327f"
 #define CUBIC(of) "0.79788456080286536f * (" of " + 0.044715f * " of " * " of " * " of ")"
 
@@ -37,9 +37,9 @@ void gelu(const at::Tensor& self, c10::string_view approximate, const at::Tensor
 void gelu_backward(const at::Tensor& grad, const at::Tensor& self, c10::string_view approximate,
                    const at::Tensor& out) {
   if (approximate == "tanh") {
-    elementwise({"gelu_backward",
-                 "a * 0.5f * (1 + tanh(" CUBIC("b") ") + b * slope_of_tanh(" CUBIC("b") ") * "
-                 "0.79788456080286536f * (1 + 0.134145f * b * b))"},
+    elementwise({"gelu_backward", "a * 0.5f * (1 + tanh(" CUBIC("b") ") + b * slope_of_tanh(" CUBIC(
+                                      "b") ") * "
+                                           "0.79788456080286536f * (1 + 0.134145f * b * b))"},
                 at::kFloat, out, {&grad, &self});
   } else {
     elementwise(

@@ -53,9 +53,9 @@ bool fills(const at::Tensor& self, const at::Tensor& mask) {
 
 }  // namespace
 
-#define OCL_COMPARE_NUMBER(name, operation)                                             \
-  void name(const at::Tensor& self, const at::Scalar& other, const at::Tensor& out) {   \
-    const auto number = common_dtype(self, at::native::wrapped_scalar_tensor(other));   \
+#define OCL_COMPARE_NUMBER(name, operation)                                                     \
+  void name(const at::Tensor& self, const at::Scalar& other, const at::Tensor& out) {           \
+    const auto number = common_dtype(self, at::native::wrapped_scalar_tensor(other));           \
     elementwise({#name, "a " operation " x"}, number, out, {&self}, as_element(other, number)); \
   }
 OCL_COMPARE_NUMBER(eq_number, "==")
@@ -76,9 +76,9 @@ at::Tensor& abs(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-#define OCL_ROUND(name, expression)                            \
-  void name(const at::Tensor& self, const at::Tensor& out) {   \
-    rounded({#name, expression}, self, out);                   \
+#define OCL_ROUND(name, expression)                          \
+  void name(const at::Tensor& self, const at::Tensor& out) { \
+    rounded({#name, expression}, self, out);                 \
   }
 OCL_ROUND(ceil, "ceil(a)")
 OCL_ROUND(floor, "floor(a)")
@@ -88,7 +88,9 @@ OCL_ROUND(trunc, "trunc(a)")
 
 void pow_by_number(const at::Tensor& self, const at::Scalar& exponent, const at::Tensor& out) {
   const auto number = common_dtype(self, at::native::wrapped_scalar_tensor(exponent));
-  const auto as = [&](const char* text) { elementwise({"pow", text}, number, out, {&self}, exponent); };
+  const auto as = [&](const char* text) {
+    elementwise({"pow", text}, number, out, {&self}, exponent);
+  };
   if (exponent.equal(2)) return as("a * a");
   if (exponent.equal(3)) return as("a * a * a");
   if (!is_floating(number)) return as("integer_power(a, x)");
@@ -226,7 +228,7 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
   }
   const auto both = at::infer_size_dimvector(self.sizes(), other.sizes());
   const auto sizes = at::infer_size_dimvector(condition.sizes(), both);
-  const at::Tensor& like = self.sizes() == sizes && !self.is_cpu() ? self
+  const at::Tensor& like = self.sizes() == sizes && !self.is_cpu()     ? self
                            : other.sizes() == sizes && !other.is_cpu() ? other
                                                                        : condition;
   const auto number = common_dtype(self, other);

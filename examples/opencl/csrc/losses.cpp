@@ -100,10 +100,10 @@ void nll_loss_backward(const at::Tensor& grad_output, const at::Tensor& self,
     at::Tensor to = grad_input;
     Fallback<at::Tensor&(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                          const std::optional<at::Tensor>&, std::int64_t, c10::SymInt,
-                         const at::Tensor&,
-                         at::Tensor&)>::call("aten::nll_loss_backward", "grad_input", grad_output,
-                                             self, target, optional(w), reduction, ignore_index,
-                                             total_weight, to);
+                         const at::Tensor&, at::Tensor&)>::call("aten::nll_loss_backward",
+                                                                "grad_input", grad_output, self,
+                                                                target, optional(w), reduction,
+                                                                ignore_index, total_weight, to);
     return;
   }
   const std::int64_t rows = self.numel() / classes_of(self);

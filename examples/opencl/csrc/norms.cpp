@@ -264,7 +264,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> group_norm_backward(
   }
   at::Tensor grad_weight;
   if (output_mask[1]) {
-    grad_weight = first_sums(compute({"scaled", "a * b"}, all, products, r, w).view({N, C}), weight);
+    grad_weight =
+        first_sums(compute({"scaled", "a * b"}, all, products, r, w).view({N, C}), weight);
   }
   at::Tensor grad_bias;
   if (output_mask[2]) grad_bias = first_sums(sums.view({N, C}), weight);

@@ -68,15 +68,17 @@ void div(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out)
 
 // NaN is the greatest and the least number for PyTorch.
 void maximum(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"maximum", "a > b || a != a ? a : b"}, common_dtype(self, other), out, {&self, &other});
+  elementwise({"maximum", "a > b || a != a ? a : b"}, common_dtype(self, other), out,
+              {&self, &other});
 }
 
 void minimum(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"minimum", "a < b || a != a ? a : b"}, common_dtype(self, other), out, {&self, &other});
+  elementwise({"minimum", "a < b || a != a ? a : b"}, common_dtype(self, other), out,
+              {&self, &other});
 }
 
-#define OCL_COMPARE(name, operation)                                                      \
-  void name(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {     \
+#define OCL_COMPARE(name, operation)                                                            \
+  void name(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {           \
     elementwise({#name, "a " operation " b"}, common_dtype(self, other), out, {&self, &other}); \
   }
 OCL_COMPARE(eq, "==")
@@ -95,8 +97,8 @@ at::Tensor relu(const at::Tensor& self) {
 
 void threshold_backward(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold,
                         const at::Tensor& out) {
-  elementwise({"threshold_backward", "b <= x ? 0 : a"}, common_dtype(grad, self), out, {&grad, &self},
-              threshold);
+  elementwise({"threshold_backward", "b <= x ? 0 : a"}, common_dtype(grad, self), out,
+              {&grad, &self}, threshold);
 }
 
 void sigmoid_backward(const at::Tensor& grad, const at::Tensor& output, const at::Tensor& out) {

@@ -59,8 +59,8 @@ Dimensions dimensions_of(const at::Tensor& self, const std::bitset<at::dim_bitse
     const bool here = reduced[static_cast<std::size_t>(dim)];
     if (keeps || !here) --place;
     if (self.size(dim) == 1) continue;
-    all.push_back({self.size(dim), self.stride(dim), here ? 0 : out.stride(place),
-                   here ? 0 : shift, here});
+    all.push_back(
+        {self.size(dim), self.stride(dim), here ? 0 : out.stride(place), here ? 0 : shift, here});
     if (!here) shift *= self.size(dim);
   }
   std::stable_sort(all.begin(), all.end(),
@@ -155,9 +155,8 @@ void launch(const Reducer& reducer, const Reduction& r, bool columns, Pass pass,
   const int device = out.device().index();
   RowLaunch launch(reducer.op, device, "reduce", columns ? "columns" : "rows",
                    columns ? 1 : r.length,
-                   {{"NUMBER", number}, {"A", self}, {"OUT", out}, {"SHIFT", shift}},
-                   reducer.op, texts_of(reducer, pass),
-                   (pass.totals ? 1U : 0U) | (pass.last ? 2U : 0U));
+                   {{"NUMBER", number}, {"A", self}, {"OUT", out}, {"SHIFT", shift}}, reducer.op,
+                   texts_of(reducer, pass), (pass.totals ? 1U : 0U) | (pass.last ? 2U : 0U));
   launch.value(r);
   launch.value(static_cast<float>(x));
   launch.tensor(out).tensor(self).tensor(shift);

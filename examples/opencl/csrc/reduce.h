@@ -21,9 +21,10 @@ inline constexpr Reducer kMean{"mean", "0", "t + a", "t + a", "t / x"};
 inline constexpr Reducer kVariance{"var", "0", "t + (a - m) * (a - m)", "t + a", "t / x"};
 
 /// Writes to each element of `out` what the elements of `self` become that differ from it only in
-/// `dims`; without dims, in all. `out` has the shape of the result, with these dimensions or not. Computes in the dtype `number`, which has a kernel's
-/// number type of its own: float32, int64, int32 or bool. `shift`, if it is defined, is contiguous
-/// float32 with as many elements as `out`: the numbers `m` that `step` may use.
+/// `dims`; without dims, in all. `out` has the shape of the result, with these dimensions or not.
+/// Computes in the dtype `number`, which has a kernel's number type of its own: float32, int64,
+/// int32 or bool. `shift`, if it is defined, is contiguous float32 with as many elements as `out`:
+/// the numbers `m` that `step` may use.
 void reduce(const Reducer& reducer, const at::Tensor& self, at::OptionalIntArrayRef dims,
             c10::ScalarType number, const at::Tensor& out, double x = 0,
             const at::Tensor& shift = {});

@@ -25,16 +25,19 @@ constexpr const char* kGreater = "(a > t) | (a != a)";
 constexpr const char* kLess = "(a < t) | (a != a)";
 
 constexpr Reducer kProd{"prod", "1", "t * a", "t * a"};
-constexpr Reducer kMax{"amax", "LOWEST", "(a > t) | (a != a) ? a : t", "(a > t) | (a != a) ? a : t"};
-constexpr Reducer kMin{"amin", "HIGHEST", "(a < t) | (a != a) ? a : t", "(a < t) | (a != a) ? a : t"};
+constexpr Reducer kMax{"amax", "LOWEST", "(a > t) | (a != a) ? a : t",
+                       "(a > t) | (a != a) ? a : t"};
+constexpr Reducer kMin{"amin", "HIGHEST", "(a < t) | (a != a) ? a : t",
+                       "(a < t) | (a != a) ? a : t"};
 constexpr Reducer kAny{"any", "0", "a != 0 ? a : t", "a != 0 ? a : t"};
 constexpr Reducer kAll{"all", "1", "t == 0 ? t : a", "t == 0 ? t : a"};
 constexpr Reducer kStd{"std", "0", "t + (a - m) * (a - m)", "t + a", "sqrt(t / x)"};
 constexpr Reducer kNorm{"vector_norm", "0", "t + a * a", "t + a", "sqrt(t)"};
 constexpr Reducer kSumOfSizes{"vector_norm_1", "0", "t + fabs(a)", "t + a"};
 constexpr Reducer kGreatestSize{"vector_norm_inf", "0", "(fabs(a) > t) | (a != a) ? fabs(a) : t",
-                            "(a > t) | (a != a) ? a : t"};
-constexpr Reducer kPowers{"vector_norm_p", "0", "t + pow(fabs(a), (Wide)x)", "t + a", "pow(t, 1 / x)"};
+                                "(a > t) | (a != a) ? a : t"};
+constexpr Reducer kPowers{"vector_norm_p", "0", "t + pow(fabs(a), (Wide)x)", "t + a",
+                          "pow(t, 1 / x)"};
 
 // An extreme is looked for in parts of so many elements at least, and less than 2^31.
 constexpr std::int64_t kPart = 1 << 14;
@@ -47,8 +50,8 @@ c10::ScalarType compared(c10::ScalarType type) {
 
 /// How many elements become one.
 double per_result(const at::Tensor& self, const at::Tensor& out) {
-  return static_cast<double>(self.numel()) / static_cast<double>(std::max<std::int64_t>(
-                                                 out.numel(), 1));
+  return static_cast<double>(self.numel()) /
+         static_cast<double>(std::max<std::int64_t>(out.numel(), 1));
 }
 
 /// The mean, and the variance with a divisor or its root.
@@ -110,8 +113,8 @@ void launch_arg(const char* op, const char* better, const at::Tensor& in, const 
 }
 
 /// Writes the extreme of each row along `dim`, or of all elements, and its place.
-void arg(const char* op, const char* better, const at::Tensor& self, std::optional<std::int64_t> dim,
-         const at::Tensor& values, const at::Tensor& places) {
+void arg(const char* op, const char* better, const at::Tensor& self,
+         std::optional<std::int64_t> dim, const at::Tensor& values, const at::Tensor& places) {
   if (places.numel() == 0) return;
   const bool rows = dim.has_value() && self.dim() > 0;
   const at::Tensor in = rows ? self.movedim(*dim, -1).contiguous() : self.contiguous();
@@ -177,14 +180,16 @@ void amin(const at::Tensor& self, at::IntArrayRef dim, bool, const at::Tensor& o
 }
 
 at::Tensor max(const at::Tensor& self) {
-  if (self.numel() == 0) return Fallback<at::Tensor(const at::Tensor&)>::call("aten::max", "", self);
+  if (self.numel() == 0)
+    return Fallback<at::Tensor(const at::Tensor&)>::call("aten::max", "", self);
   at::Tensor out = at::empty({}, self.options());
   reduce(kMax, self, std::nullopt, compared(self.scalar_type()), out);
   return out;
 }
 
 at::Tensor min(const at::Tensor& self) {
-  if (self.numel() == 0) return Fallback<at::Tensor(const at::Tensor&)>::call("aten::min", "", self);
+  if (self.numel() == 0)
+    return Fallback<at::Tensor(const at::Tensor&)>::call("aten::min", "", self);
   at::Tensor out = at::empty({}, self.options());
   reduce(kMin, self, std::nullopt, compared(self.scalar_type()), out);
   return out;

@@ -20,8 +20,7 @@ struct Kind {
 
   Kind(const char* name, c10::ScalarType type) : macro(name), dtype(type) {}
   Kind(const char* name, const at::Tensor& tensor)
-      : macro(name),
-        dtype(tensor.defined() ? tensor.scalar_type() : c10::ScalarType::Undefined) {}
+      : macro(name), dtype(tensor.defined() ? tensor.scalar_type() : c10::ScalarType::Undefined) {}
 };
 
 /// A launch of a kernel that includes kernels/rows.cl, for rows of a length.

@@ -15,21 +15,6 @@ UNARY = "cos erf exp expm1 log log1p log2 reciprocal rsqrt sigmoid sin sqrt tanh
 BINARY = "add sub mul div maximum minimum eq ne lt le gt ge".split()
 
 
-def made(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    return (torch.randn(shape) * 3).to(dtype)
-
-
-def layouts(dtype: torch.dtype) -> Iterator[torch.Tensor]:
-    whole = made((6, 7), dtype)
-    yield whole
-    yield whole.t()
-    yield whole[1:, ::2]
-    yield whole[2].expand(3, 7)
-    yield made((0, 3), dtype)
-    yield made((2, 1, 3), dtype).permute(2, 0, 1)
-    yield made((2,) * 10, dtype).permute(*range(9, -1, -1))
-
-
 def calls() -> Iterator[Call]:
     """Every operator for every dtype, and a few operators for every layout and pair of dtypes: a
     driver compiles a kernel for each of these."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import torch
 from comparing import FLOATING, Call, check, gradient, made
@@ -22,12 +24,16 @@ def layer_norms() -> Iterator[Call]:
         yield "layer_norm", lambda x: F.layer_norm(x.transpose(0, 2), (5, 6)), (x,)
         both = gradient(lambda x, w, b: F.layer_norm(x, (40,), w, b))
         yield "gradient of layer_norm", both, (x, w, b, grad)
-        yield "gradient of layer_norm without bias", gradient(
-            lambda x, w: F.layer_norm(x, (40,), w)
-        ), (x, w, grad)
-        yield "gradient of layer_norm without both", gradient(
-            lambda x: F.layer_norm(x, (5, 40))
-        ), (x, grad)
+        yield (
+            "gradient of layer_norm without bias",
+            gradient(lambda x, w: F.layer_norm(x, (40,), w)),
+            (x, w, grad),
+        )
+        yield (
+            "gradient of layer_norm without both",
+            gradient(lambda x: F.layer_norm(x, (5, 40))),
+            (x, grad),
+        )
         yield "gradient of layer_norm in two dtypes", both, (x, *wide, grad)
     for shape in ((70_000, 9), (3, 5000), (1, 1), (300, 768)):
         tensors = [made(shape, torch.float32), *(made(shape[1:], torch.float32) for _ in "wb")]
@@ -37,7 +43,9 @@ def layer_norms() -> Iterator[Call]:
     yield "layer_norm of far numbers", lambda x: F.layer_norm(x, (100,)), (far,)
 
 
-def trained(*tensors: torch.Tensor, training: bool = True, momentum: float = 0.3) -> list[torch.Tensor]:
+def trained(
+    *tensors: torch.Tensor, training: bool = True, momentum: float = 0.3
+) -> list[torch.Tensor]:
     """A step of batch_norm: the result, the new statistics and the gradients."""
     x, w, b, mean, var, grad = (one.detach().clone() for one in tensors)
     leaves = [one.requires_grad_() for one in (x, w, b)]
@@ -55,12 +63,16 @@ def batch_norms() -> Iterator[Call]:
             parameters = [made((5,), wide) for _ in range(3)]
             arguments = (x, *parameters, made((5,), wide).abs(), grad)
             for training in (True, False):
-                yield f"batch_norm {training}", lambda *all, t=training: trained(
-                    *all, training=t
-                ), arguments
-        yield "batch_norm without parameters", gradient(
-            lambda x: F.batch_norm(x, None, None, training=True)
-        ), (x, grad)
+                yield (
+                    f"batch_norm {training}",
+                    lambda *all, t=training: trained(*all, training=t),
+                    arguments,
+                )
+        yield (
+            "batch_norm without parameters",
+            gradient(lambda x: F.batch_norm(x, None, None, training=True)),
+            (x, grad),
+        )
     last = made((4, 5, 6, 7), torch.float32).to(memory_format=torch.channels_last)
     for norm in (
         lambda x: F.batch_norm(x, None, None, training=True),
@@ -81,9 +93,11 @@ def group_norms() -> Iterator[Call]:
             if shape == (4, 6) and groups == 6:
                 continue  # groups of one element, of which PyTorch refuses to train
             yield "group_norm", lambda x, w, b, g=groups: F.group_norm(x, g, w, b), (x, w, b)
-            yield "gradient of group_norm", gradient(
-                lambda x, w, b, g=groups: F.group_norm(x, g, w, b)
-            ), (x, w, b, grad)
+            yield (
+                "gradient of group_norm",
+                gradient(lambda x, w, b, g=groups: F.group_norm(x, g, w, b)),
+                (x, w, b, grad),
+            )
         yield "gradient of group_norm", gradient(lambda x: F.group_norm(x, 2)), (x, grad)
 
 
@@ -93,34 +107,38 @@ def losses() -> Iterator[Call]:
         x, w = made((6, 5), dtype), made((5,), dtype).abs()
         one = made((6,), dtype) if reduction == "none" else made((), dtype)
         for ignored in (-100, 3):
-            settings = {"reduction": reduction, "ignore_index": ignored}
+            settings: dict[str, Any] = {"reduction": reduction, "ignore_index": ignored}
             targets = target.clamp(0) if ignored == 3 else target
-
-            def loss(x, t, w=None, settings=settings):  # type: ignore[no-untyped-def]
-                return F.nll_loss(x, t, w, **settings)
-
-            def of_weights(x, t, w, g, settings=settings):  # type: ignore[no-untyped-def]
-                return gradient(lambda x: F.nll_loss(x, t, w, **settings))(x, g.to(x.device))
-
+            loss = partial(F.nll_loss, **settings)
             yield f"nll_loss {reduction}", loss, (x, targets)
             yield f"nll_loss {reduction}", loss, (x, targets, w)
-            yield f"gradient of nll_loss {reduction}", of_weights, (x, targets, w, one)
-            yield f"cross_entropy {reduction}", lambda x, t, s=settings: F.cross_entropy(
-                x, t, **s
-            ), (x, targets)
+            yield (
+                f"gradient of nll_loss {reduction}",
+                lambda x, t, w, g, f=loss: gradient(lambda x: f(x, t, w))(x, g.to(x.device)),
+                (x, targets, w, one),
+            )
+            yield f"cross_entropy {reduction}", partial(F.cross_entropy, **settings), (x, targets)
         y = made((6, 5), dtype)
-        mse = lambda x, y, r=reduction: F.mse_loss(x, y, reduction=r)
+        mse = partial(F.mse_loss, reduction=reduction)
         g = made((6, 5), dtype) if reduction == "none" else made((), dtype)
         yield f"mse_loss {reduction}", mse, (x, y.t().contiguous().t())
-        yield f"gradient of mse_loss {reduction}", lambda x, y, g, f=mse: gradient(f)(
-            x, y, g.to(x.device)
-        ), (x, y, g)
-    yield "of one row", lambda x: F.nll_loss(x, torch.tensor(1).to(x.device)), (
-        made((5,), torch.float32),
+        yield (
+            f"gradient of mse_loss {reduction}",
+            lambda x, y, g, f=mse: gradient(f)(x, y, g.to(x.device)),
+            (x, y, g),
+        )
+    yield (
+        "of one row",
+        lambda x: F.nll_loss(x, torch.tensor(1).to(x.device)),
+        (made((5,), torch.float32),),
     )
-    yield "of many rows", F.cross_entropy, (
-        made((70_000, 7), torch.float32),
-        torch.randint(7, (70_000,)),
+    yield (
+        "of many rows",
+        F.cross_entropy,
+        (
+            made((70_000, 7), torch.float32),
+            torch.randint(7, (70_000,)),
+        ),
     )
 
 

@@ -28,15 +28,22 @@ def layouts(dtype: torch.dtype) -> Iterator[torch.Tensor]:
     yield made((2,) * 10, dtype).permute(*range(9, -1, -1))
 
 
-def gradient(function: Callable[..., torch.Tensor]) -> Callable[..., tuple[torch.Tensor, ...]]:
+def of(name: str, *more: object, **settings: object) -> Callable[..., object]:
+    """A function of torch with some of its arguments."""
+    return lambda x: getattr(torch, name)(x, *more, **settings)
+
+
+def gradient(function: Callable[..., object]) -> Callable[..., tuple[torch.Tensor, ...]]:
     """The function's gradients for all of its tensors but the last one, which is the result's."""
 
-    def of(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def gradients(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         leaves = [one.detach().clone().requires_grad_() for one in tensors[:-1]]
-        function(*leaves).backward(tensors[-1])
+        result = function(*leaves)
+        assert isinstance(result, torch.Tensor)
+        result.backward(tensors[-1])
         return tuple(one.grad for one in leaves if one.grad is not None)
 
-    return of
+    return gradients
 
 
 def on_device(value: object) -> object:
@@ -97,3 +104,16 @@ def check(calls: Iterable[Call], fall_back: set[str]) -> None:
     names = {row.operator.split("::")[-1] for row in torch.ocl.fallback_report().rows}
     assert names <= fall_back, names - fall_back
     print(f"{count} calls, {len(different)} differ")
+
+
+def check_errors(calls: Iterable[Callable[[torch.Tensor], object]]) -> None:
+    """Fails if one of these calls raises no error on the device, or another one than PyTorch's."""
+    for number, call in enumerate(calls):
+        said = []
+        for device in ("cpu", "ocl"):
+            try:
+                call(torch.ones(3, device=device))
+                said.append("nothing")
+            except Exception as error:
+                said.append(f"{type(error)}: {error}")
+        assert said[0] == said[1] != "nothing", (number, said)

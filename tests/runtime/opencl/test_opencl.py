@@ -44,7 +44,16 @@ def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
 
-@pytest.mark.parametrize(("file", "calls"), [("check_kernels.py", 350), ("check_rows.py", 900), ("check_layers.py", 140)])
+@pytest.mark.parametrize(
+    ("file", "calls"),
+    [
+        ("check_kernels.py", 350),
+        ("check_layers.py", 200),
+        ("check_pointwise.py", 600),
+        ("check_random.py", 10),
+        ("check_rows.py", 900),
+    ],
+)
 def test_kernels_compute_what_the_cpu_does(
     python: Path, memory: str, compiled: Path, file: str, calls: int
 ) -> None:

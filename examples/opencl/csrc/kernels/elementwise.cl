@@ -17,6 +17,24 @@ long integer_power(long base, long exponent) {
   return power;
 }
 
+// erf in float32, by a quotient of polynomials: a compiler makes vectors of it.
+float quotient_erf(float a) {
+  const float x = clamp(a, -3.92f, 3.92f), s = x * x;
+  float p = -2.72614225801306e-10f;
+  p = p * s + 2.77068142495902e-08f;
+  p = p * s - 2.10102402082508e-06f;
+  p = p * s - 5.69250639462346e-05f;
+  p = p * s - 7.34990630326855e-04f;
+  p = p * s - 2.95459980854025e-03f;
+  p = p * s - 1.60960333262415e-02f;
+  float q = -1.45660718464996e-05f;
+  q = q * s - 2.13374055278905e-04f;
+  q = q * s - 1.68282697438203e-03f;
+  q = q * s - 7.37332916720468e-03f;
+  q = q * s - 1.42647390514189e-02f;
+  return a != a ? a : fabs(a) >= 3.92f ? copysign(1.0f, a) : x * p / q;
+}
+
 // 1 - tanh(a) * tanh(a), without the digits that this would cancel.
 float slope_of_tanh(float a) {
   const float e = exp(-2 * fabs(a));

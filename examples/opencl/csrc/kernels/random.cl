@@ -2,38 +2,70 @@
 //   OUT      the dtype of the result
 //   UNIFORM, NORMAL, BERNOULLI, INTEGERS   what to draw
 //
-// The numbers depend on the generator's state only: subsequence t, at the place `offset` of the
-// state, makes the elements from 4 * t on, for all devices alike.
+// The numbers depend on the generator's state only, on every device: subsequence t, from `offset`
+// of the state on, makes the elements from 4 * t on; of integers those from 2 * t on.
 
-uint4 philox(ulong seed, ulong offset, ulong subsequence) {
-  uint4 counter = (uint4)((uint)offset, (uint)(offset >> 32), (uint)subsequence,
-                          (uint)(subsequence >> 32));
-  uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
+// A work item of a CPU computes several subsequences together, with its vector unit.
+#ifdef ON_CPU
+#define LANES 16
+#define TURNS (ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define VECTOR(type) JOIN(type, 16)
+#define STORE(value, to) vstore16(value, 0, to)
+#else
+#define LANES 1
+#define TURNS 0
+#define VECTOR(type) type
+#define STORE(value, to) (to)[0] = (value)
+#endif
+typedef VECTOR(uint) Bits;
+typedef VECTOR(ulong) Long;
+typedef VECTOR(float) Real;
+#define TO_BITS VECTOR(convert_uint)
+#define TO_LONG VECTOR(convert_ulong)
+#define TO_REAL VECTOR(convert_float)
+
+void philox(ulong seed, ulong offset, Long subsequence, Bits* all) {
+  Bits a = (Bits)(uint)offset, b = (Bits)(uint)(offset >> 32);
+  Bits c = TO_BITS(subsequence), d = TO_BITS(subsequence >> 32);
+  uint one = (uint)seed, other = (uint)(seed >> 32);
   for (int round = 0; round < 10; ++round) {
-    const uint high0 = mul_hi(0xD2511F53U, counter.x), low0 = 0xD2511F53U * counter.x;
-    const uint high1 = mul_hi(0xCD9E8D57U, counter.z), low1 = 0xCD9E8D57U * counter.z;
-    counter = (uint4)(high1 ^ counter.y ^ key.x, low1, high0 ^ counter.w ^ key.y, low0);
-    key += (uint2)(0x9E3779B9U, 0xBB67AE85U);
+    const Long left = TO_LONG(a) * (Long)0xD2511F53UL, right = TO_LONG(c) * (Long)0xCD9E8D57UL;
+    a = TO_BITS(right >> 32) ^ b ^ one;
+    c = TO_BITS(left >> 32) ^ d ^ other;
+    b = TO_BITS(right);
+    d = TO_BITS(left);
+    one += 0x9E3779B9U;
+    other += 0xBB67AE85U;
   }
-  return counter;
+  all[0] = a;
+  all[1] = b;
+  all[2] = c;
+  all[3] = d;
 }
 
 #define TWO_TO_MINUS_24 0x1p-24f
 
 // In [0, 1).
-float unit(uint bits) { return (bits >> 8) * TWO_TO_MINUS_24; }
+Real unit(Bits bits) { return TO_REAL(bits >> 8) * TWO_TO_MINUS_24; }
 
-// The same with as many digits as a dtype has, so that none is rounded to 1.
+// The same with as many digits as a dtype has, so that fewer are rounded to 1.
 #define unit_f32(bits) unit(bits)
 #define unit_f16(bits) unit((bits) & 0xffe00000U)
 #define unit_bf16(bits) unit((bits) & 0xff000000U)
 
-// Two numbers of the normal distribution, by Box and Muller; the logarithm is not of 0.
-float2 normal_pair(uint one, uint other) {
-  const float radius = sqrt(-2 * log(((one >> 8) + 1) * TWO_TO_MINUS_24));
-  const float angle = unit(other) * 6.28318530717958648f;
-  return (float2)(radius * cos(angle), radius * sin(angle));
+// Pairs of numbers of the normal distribution, by Box and Muller; the logarithm is not of 0.
+void normal_pair(Bits one, Bits other, Real* pair) {
+  const Real radius = sqrt(-2 * log(TO_REAL((one >> 8) + 1) * TWO_TO_MINUS_24));
+  const Real angle = unit(other) * 6.28318530717958648f;
+  pair[0] = radius * cos(angle);
+  pair[1] = radius * sin(angle);
 }
+
+#ifdef INTEGERS
+#define EACH_DRAWS 2  // of 64 bits
+#else
+#define EACH_DRAWS 4
+#endif
 
 typedef long INDEX;
 
@@ -42,34 +74,46 @@ typedef long INDEX;
 kernel void draw(long count, ulong seed, ulong offset, float x, float y, long base, ulong range,
                  global JOIN(memory_, OUT) * out, long out_begin) {
   out += out_begin;
+  EACH(turn, (count + EACH_DRAWS * LANES - 1) / (EACH_DRAWS * LANES)) {
+    Bits bits[4];
+    philox(seed, offset, (Long)(ulong)(turn * LANES) + TURNS, bits);
 #ifdef INTEGERS
-  const long each = 2;  // numbers of 64 bits
-#else
-  const long each = 4;
-#endif
-  EACH(t, (count + each - 1) / each) {
-    const uint4 bits = philox(seed, offset, t);
-#ifdef INTEGERS
-    const ulong some[2] = {(ulong)bits.x << 32 | bits.y, (ulong)bits.z << 32 | bits.w};
+    ulong values[2][LANES];
     for (int i = 0; i < 2; ++i) {
-      const long value = (long)(range == 0 ? some[i] : some[i] % range) + base;
+      STORE(TO_LONG(bits[2 * i]) << 32 | TO_LONG(bits[2 * i + 1]), values[i]);
+    }
 #else
-    const uint all[4] = {bits.x, bits.y, bits.z, bits.w};
+    float values[4][LANES];
+    Real some[4];
 #ifdef NORMAL
-    const float2 first = normal_pair(bits.x, bits.y), second = normal_pair(bits.z, bits.w);
-    const float some[4] = {first.x, first.y, second.x, second.y};
+    normal_pair(bits[0], bits[1], some);
+    normal_pair(bits[2], bits[3], some + 2);
 #endif
     for (int i = 0; i < 4; ++i) {
 #if defined(NORMAL)
-      const float value = x + y * some[i];
+      STORE(x + y * some[i], values[i]);
 #elif defined(UNIFORM)
-      const float some = x + (y - x) * JOIN(unit_, OUT)(all[i]);
-      const float value = some < y ? some : x;
+      STORE(x + (y - x) * JOIN(unit_, OUT)(bits[i]), values[i]);
 #else
-      const int value = unit(all[i]) < x;
+      STORE(unit(bits[i]), values[i]);
 #endif
+    }
 #endif
-      if (t * each + i < count) JOIN(store_, OUT)(out, t * each + i, value);
+    for (int j = 0; j < EACH_DRAWS * LANES; ++j) {
+      const long place = turn * EACH_DRAWS * LANES + j;
+      if (place >= count) break;
+#if defined(INTEGERS)
+      const ulong drawn = values[j % EACH_DRAWS][j / EACH_DRAWS];
+      JOIN(store_, OUT)(out, place, (long)(range == 0 ? drawn : drawn % range) + base);
+#elif defined(BERNOULLI)
+      JOIN(store_, OUT)(out, place, values[j % EACH_DRAWS][j / EACH_DRAWS] < x);
+#else
+      JOIN(store_, OUT)(out, place, values[j % EACH_DRAWS][j / EACH_DRAWS]);
+#endif
+#ifdef UNIFORM
+      // Rounded, it may be the upper limit, which is no result.
+      if (JOIN(load_, OUT)(out, place) >= y) JOIN(store_, OUT)(out, place, x);
+#endif
     }
   }
 }
