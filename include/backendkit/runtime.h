@@ -266,6 +266,18 @@ concept HasCopyPeer = requires(void* dst, int dst_device, const void* src, int s
 template <class Runtime>
 concept HasPeers = HasCanAccessPeer<Runtime> && HasCopyPeer<Runtime>;
 
+/// `bool copy_elements(const at::Tensor& src, const at::Tensor& dst)`: copies the elements of one
+/// tensor to the other, converting them to its dtype, in order with other work on the current
+/// stream. Both are on the current device and have the same sizes; strides and dtypes differ as
+/// they like, and no element of `dst` is in the memory of another, or of `src`. Returns false, and
+/// does nothing, if the device has no kernel for these; then the host copies. Used for copies
+/// within a device that are not copies of bytes, and for the elements of tensors with gaps that
+/// come from the host or go there.
+template <class Runtime>
+concept HasCopyElements = requires(const at::Tensor& src, const at::Tensor& dst) {
+  { Runtime::copy_elements(src, dst) } -> std::same_as<bool>;
+};
+
 /// `backendkit::DeviceProperties properties(int device)`: called once per device in a process.
 /// Enables `get_device_properties`, `get_device_name` and `get_device_capability` of `torch.foo`.
 template <class Runtime>
@@ -340,6 +352,8 @@ constexpr bool check_optional_functions() {
                             "int src_device, std::size_t bytes, backendkit::StreamHandle stream)");
   BACKENDKIT_CHECK_OPTIONAL(HasProperties, properties,
                             "backendkit::DeviceProperties properties(int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasCopyElements, copy_elements,
+                            "bool copy_elements(const at::Tensor& src, const at::Tensor& dst)");
   BACKENDKIT_CHECK_OPTIONAL(HasSaveMetadata, save_metadata,
                             "void save_metadata(const at::Tensor& tensor, "
                             "backendkit::TensorMetadata& metadata)");

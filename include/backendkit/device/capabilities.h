@@ -29,6 +29,7 @@ std::vector<Capability> capabilities() {
       {"pinned_memory", HasPinnedMemory<Runtime>,
        "allocate_host, deallocate_host, is_host_pointer"},
       {"peer", HasPeers<Runtime>, "can_access_peer, copy_peer"},
+      {"copy_elements", HasCopyElements<Runtime>, "copy_elements"},
       {"properties", HasProperties<Runtime>, "properties"},
       {"metadata", HasMetadata<Runtime>, "save_metadata, load_metadata"},
       {"host_accessible", may_be_host_accessible<Runtime>(), "host_accessible"},

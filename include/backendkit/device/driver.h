@@ -180,6 +180,16 @@ class Driver {
          [&] { Runtime::copy_peer(dst, dst_device, src, src_device, bytes, stream); });
   }
 
+  /// False if the Runtime has no such function.
+  static bool copy_elements([[maybe_unused]] const at::Tensor& src,
+                            [[maybe_unused]] const at::Tensor& dst, [[maybe_unused]] int device) {
+    if constexpr (HasCopyElements<Runtime>) {
+      return call("copy_elements", device, [&] { return Runtime::copy_elements(src, dst); });
+    } else {
+      return false;
+    }
+  }
+
   /// The name is UTF-8, and no number is negative.
   static DeviceProperties properties(int device) requires HasProperties<Runtime> {
     DeviceProperties all = call("properties", device, [&] { return Runtime::properties(device); });

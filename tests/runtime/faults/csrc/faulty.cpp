@@ -256,6 +256,10 @@ void Runtime::copy_peer(void* dst, int dst_device, const void* src, int src_devi
   });
 }
 
+bool Runtime::copy_elements(const at::Tensor&, const at::Tensor&) {
+  return run("copy_elements", false, false, [] { return false; });
+}
+
 backendkit::DeviceProperties Runtime::properties(int device) {
   return run<backendkit::DeviceProperties>(
       "properties", {}, {.name = "", .multi_processor_count = -1}, [&] {

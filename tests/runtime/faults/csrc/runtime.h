@@ -46,6 +46,8 @@ struct Runtime {
   static void copy_peer(void* dst, int dst_device, const void* src, int src_device,
                         std::size_t bytes, backendkit::StreamHandle stream);
 
+  static bool copy_elements(const at::Tensor& src, const at::Tensor& dst);
+
   static backendkit::DeviceProperties properties(int device);
 
   static void save_metadata(const at::Tensor& tensor, backendkit::TensorMetadata& metadata);
