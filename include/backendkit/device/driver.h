@@ -14,6 +14,7 @@
 #include <c10/util/Type.h>
 
 #include <backendkit/device/allocated_memory.h>
+#include <backendkit/device/check_runtime.h>
 #include <backendkit/device/driver_error.h>
 #include <backendkit/runtime.h>
 
