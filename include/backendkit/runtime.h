@@ -37,6 +37,9 @@ struct DeviceProperties {
   int minor = 0;
 };
 
+/// Work that the vendor's driver has recorded, to run again.
+using GraphHandle = void*;
+
 /// What a backend keeps with a tensor besides its values, as it is saved: true or false by name.
 /// PyTorch uses the names "conj" and "neg" itself.
 using TensorMetadata = std::unordered_map<std::string, bool>;
@@ -265,6 +268,48 @@ concept HasCopyPeer = requires(void* dst, int dst_device, const void* src, int s
 /// Copies between devices that bypass the host. Needs the two functions above.
 template <class Runtime>
 concept HasPeers = HasCanAccessPeer<Runtime> && HasCopyPeer<Runtime>;
+
+/// `void begin_capture(backendkit::StreamHandle stream, int device)`: from now on, work queued on
+/// the stream is recorded instead of run. The stream is not the default one.
+template <class Runtime>
+concept HasBeginCapture = requires(StreamHandle stream, int device) {
+  { Runtime::begin_capture(stream, device) } -> std::same_as<void>;
+};
+
+/// `backendkit::GraphHandle end_capture(backendkit::StreamHandle stream, int device)`: ends it and
+/// returns what was recorded; never null. Also called after a capture that failed.
+template <class Runtime>
+concept HasEndCapture = requires(StreamHandle stream, int device) {
+  { Runtime::end_capture(stream, device) } -> std::same_as<GraphHandle>;
+};
+
+/// `void instantiate_graph(backendkit::GraphHandle graph, int device)`: prepares a graph to run.
+/// Called once, before the first `replay_graph`.
+template <class Runtime>
+concept HasInstantiateGraph = requires(GraphHandle graph, int device) {
+  { Runtime::instantiate_graph(graph, device) } -> std::same_as<void>;
+};
+
+/// `void replay_graph(backendkit::GraphHandle graph, backendkit::StreamHandle stream, int device)`:
+/// queues the recorded work, with the addresses that it had, in order with other work on the
+/// stream.
+template <class Runtime>
+concept HasReplayGraph = requires(GraphHandle graph, StreamHandle stream, int device) {
+  { Runtime::replay_graph(graph, stream, device) } -> std::same_as<void>;
+};
+
+/// `void destroy_graph(backendkit::GraphHandle graph, int device)`: destroys a graph, all of whose
+/// runs have completed. Must not throw.
+template <class Runtime>
+concept HasDestroyGraph = requires(GraphHandle graph, int device) {
+  { Runtime::destroy_graph(graph, device) } -> std::same_as<void>;
+};
+
+/// Graphs: `torch.accelerator.Graph` of PyTorch 2.12 and newer. Needs the five functions above, and
+/// those for streams.
+template <class Runtime>
+concept HasGraphs = HasStreams<Runtime> && HasBeginCapture<Runtime> && HasEndCapture<Runtime> &&
+    HasInstantiateGraph<Runtime> && HasReplayGraph<Runtime> && HasDestroyGraph<Runtime>;
 
 /// `bool copy_elements(const at::Tensor& src, const at::Tensor& dst)`: copies the elements of one
 /// tensor to the other, converting them to its dtype, in order with other work on the current

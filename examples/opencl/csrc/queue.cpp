@@ -43,6 +43,16 @@ void Queue::retire() {
   }
 }
 
+void Queue::check_not_recording(const char* what) const {
+  if (recording_ == nullptr) return;
+  throw std::runtime_error(std::string("a graph of OpenCL cannot have `") + what + "`");
+}
+
+std::pair<cl_command_buffer_khr, std::vector<cl_kernel>> Queue::end_capture() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {recording_.exchange(nullptr), std::exchange(kernels_, {})};
+}
+
 cl_event Queue::marker() {
   cl_event event = nullptr;
   add("clEnqueueMarkerWithWaitList", [&](cl_command_queue queue, cl_event* made) {

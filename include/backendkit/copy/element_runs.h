@@ -170,6 +170,7 @@ std::size_t write_elements(const c10::Storage& target, std::size_t first, const 
   const auto* const here = static_cast<const char*>(host.const_data_ptr());
   const ElementRuns runs(host);
   Devices<Runtime>::use();
+  Streams<Runtime>::cannot_record(device, "a copy from the host");
   if (Driver<Runtime>::host_accessible(device)) {
     Streams<Runtime>::synchronize_current(device);
     runs.each([&](std::size_t begin, std::size_t end) {

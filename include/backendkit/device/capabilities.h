@@ -29,6 +29,8 @@ std::vector<Capability> capabilities() {
       {"pinned_memory", HasPinnedMemory<Runtime>,
        "allocate_host, deallocate_host, is_host_pointer"},
       {"peer", HasPeers<Runtime>, "can_access_peer, copy_peer"},
+      {"graphs", HasGraphs<Runtime>,
+       "begin_capture, end_capture, instantiate_graph, replay_graph, destroy_graph"},
       {"copy_elements", HasCopyElements<Runtime>, "copy_elements"},
       {"properties", HasProperties<Runtime>, "properties"},
       {"metadata", HasMetadata<Runtime>, "save_metadata, load_metadata"},

@@ -51,6 +51,18 @@ constexpr bool check_optional_functions() {
   BACKENDKIT_CHECK_OPTIONAL(HasCopyPeer, copy_peer,
                             "void copy_peer(void* dst, int dst_device, const void* src, "
                             "int src_device, std::size_t bytes, backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasBeginCapture, begin_capture,
+                            "void begin_capture(backendkit::StreamHandle stream, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(
+      HasEndCapture, end_capture,
+      "backendkit::GraphHandle end_capture(backendkit::StreamHandle stream, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasInstantiateGraph, instantiate_graph,
+                            "void instantiate_graph(backendkit::GraphHandle graph, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasReplayGraph, replay_graph,
+                            "void replay_graph(backendkit::GraphHandle graph, "
+                            "backendkit::StreamHandle stream, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasDestroyGraph, destroy_graph,
+                            "void destroy_graph(backendkit::GraphHandle graph, int device)");
   BACKENDKIT_CHECK_OPTIONAL(HasCopyElements, copy_elements,
                             "bool copy_elements(const at::Tensor& src, const at::Tensor& dst)");
   BACKENDKIT_CHECK_OPTIONAL(HasProperties, properties,
@@ -80,6 +92,12 @@ constexpr bool check_optional_functions() {
                 "is_host_pointer");
   static_assert(HasCanAccessPeer<Runtime> == HasCopyPeer<Runtime>,
                 "a Runtime with peer copies must implement can_access_peer and copy_peer");
+  constexpr bool any_graph = HasBeginCapture<Runtime> || HasEndCapture<Runtime> ||
+                             HasInstantiateGraph<Runtime> || HasReplayGraph<Runtime> ||
+                             HasDestroyGraph<Runtime>;
+  static_assert(!any_graph || HasGraphs<Runtime>,
+                "a Runtime with graphs must implement begin_capture, end_capture, "
+                "instantiate_graph, replay_graph, destroy_graph and the functions for streams");
   static_assert(HasSaveMetadata<Runtime> == HasLoadMetadata<Runtime>,
                 "a Runtime with metadata must implement save_metadata and load_metadata");
   static_assert(

@@ -23,6 +23,13 @@ GROUPS = {
     "memory": ("memory_info",),
     "pinned": ("allocate_host", "deallocate_host", "is_host_pointer"),
     "peers": ("can_access_peer", "copy_peer"),
+    "graphs": (
+        "begin_capture",
+        "end_capture",
+        "instantiate_graph",
+        "replay_graph",
+        "destroy_graph",
+    ),
     "properties": ("properties",),
 }
 CHOICES = [
@@ -38,10 +45,12 @@ CHOICES = [
     ("peers", "properties"),
     ("streams", "peers"),
     ("streams", "events", "peers"),
+    ("streams", "graphs"),
 ]
 SOURCE = """
 #include "runtime.h"
 #include <backendkit/device/capabilities.h>
+#include <backendkit/graph.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/copy/copy.h>
@@ -56,6 +65,7 @@ template class backendkit::LendingAllocator<foo::Runtime>;
 template class backendkit::HostMemory<foo::Runtime>;
 template class backendkit::Streams<foo::Runtime>;
 template class backendkit::Transfers<foo::Runtime>;
+template void backendkit::register_graphs<foo::Runtime>();
 template std::vector<backendkit::Capability> backendkit::capabilities<foo::Runtime>();
 """
 
