@@ -11,7 +11,16 @@ from pathlib import Path
 from conftest import ROOT, run
 
 #: The device tests of what the runtime itself does; `./dev opencl` runs all of them.
-DEVICE_TESTS = ["copies", "graphs", "memory", "pinned", "storages", "stream_memory", "streams", "tensors"]
+DEVICE_TESTS = [
+    "copies",
+    "graphs",
+    "memory",
+    "pinned",
+    "storages",
+    "stream_memory",
+    "streams",
+    "tensors",
+]
 
 
 def says(python: Path, code: str, **environment: str) -> str:
