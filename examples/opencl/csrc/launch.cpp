@@ -77,6 +77,9 @@ Launch& Launch::bytes(std::size_t size, const void* value) {
 
 Launch& Launch::tensor(const at::Tensor& tensor) {
   const void* const address = tensor.const_data_ptr();
+  if (address == nullptr) {  // a tensor without elements, of which the kernel reads nothing
+    return bytes(sizeof(cl_mem), nullptr).value(cl_long{0});
+  }
   if (device_.svm) {
     check(op_, api().clSetKernelArgSVMPointer(kernel_, next_++, address));
     return value(cl_long{0});
@@ -85,6 +88,19 @@ Launch& Launch::tensor(const at::Tensor& tensor) {
   auto* const buffer = static_cast<cl_mem>(place.handle);
   value(buffer);
   return value(static_cast<cl_long>(place.offset / tensor.itemsize()));
+}
+
+Launch& Launch::number(const at::Scalar& number, c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Long:
+      return value(number.to<std::int64_t>());
+    case c10::ScalarType::Int:
+      return value(number.to<std::int32_t>());
+    case c10::ScalarType::Bool:
+      return value(static_cast<std::int32_t>(number.to<bool>()));
+    default:
+      return value(number.to<float>());
+  }
 }
 
 void Launch::run_for(std::size_t elements) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
 #include "devices.h"
 
@@ -42,6 +43,9 @@ class Launch {
   Launch& value(const Value& value) {
     return bytes(sizeof value, &value);
   }
+
+  /// A number, in the dtype in which a kernel computes with a tensor's.
+  Launch& number(const at::Scalar& number, c10::ScalarType type);
 
   /// Queues it for so many elements, of which a work item computes one or more.
   void run_for(std::size_t elements);
