@@ -88,6 +88,12 @@ std::optional<Operand> operand(Device& device, const Matrix& matrix, std::int64_
   return one;
 }
 
+at::Tensor as_batch(const Matrix& matrix, const Sizes& sizes) {
+  const Strides& strides = matrix.strides;
+  return matrix.tensor.as_strided({sizes.batches, sizes.m, sizes.n},
+                                  {strides.batch, strides.row, strides.column});
+}
+
 }  // namespace
 
 bool uses_blas(const Device& device) {
@@ -112,7 +118,7 @@ bool multiply_with_blas(const char* op, Device& device, const Sizes& sizes, cons
   const auto left = operand(device, a, sizes.m, sizes.k);
   const auto right = operand(device, b, sizes.k, sizes.n);
   if (!c || !left || !right || c->transpose == Transpose::kYes) return false;
-  if (added != nullptr) out.tensor.copy_(added->tensor.view_as(out.tensor));
+  if (added != nullptr) as_batch(out, sizes).copy_(as_batch(*added, sizes));
   const float scale = alpha.to<float>(), kept = added == nullptr ? 0 : beta.to<float>();
   const auto [m, n, k, batches] = std::array{
       static_cast<std::size_t>(sizes.m), static_cast<std::size_t>(sizes.n),

@@ -76,14 +76,12 @@ Launch& Launch::bytes(std::size_t size, const void* value) {
 }
 
 Launch& Launch::tensor(const at::Tensor& tensor) {
-  const void* const address = tensor.const_data_ptr();
-  if (address == nullptr) {  // a tensor without elements, of which the kernel reads nothing
-    return bytes(sizeof(cl_mem), nullptr).value(cl_long{0});
-  }
+  const void* const address = tensor.defined() ? tensor.const_data_ptr() : nullptr;
   if (device_.svm) {
     check(op_, api().clSetKernelArgSVMPointer(kernel_, next_++, address));
     return value(cl_long{0});
   }
+  if (address == nullptr) return value(cl_mem{nullptr}).value(cl_long{0});
   const backendkit::Location place = backendkit::locate(address);
   auto* const buffer = static_cast<cl_mem>(place.handle);
   value(buffer);

@@ -36,7 +36,8 @@ class Launch {
     if (kernel_ == nullptr) kernel_ = made(device, variant, defines());
   }
 
-  /// A tensor: the address, and the number of its first element there.
+  /// A tensor: the address, and the number of its first element there. A null one, if it is not
+  /// defined.
   Launch& tensor(const at::Tensor& tensor);
 
   template <class Value>

@@ -12,6 +12,7 @@ from comparing import Call, compare, report
 
 FLOATING = (torch.float32, torch.float16, torch.bfloat16)
 KERNELS = {"mm", "bmm", "addmm", "baddbmm", "addmv"}
+KERNELS |= {"convolution_overrideable", "convolution_backward_overrideable"}
 
 
 def made(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -84,8 +85,77 @@ def products() -> Iterator[Call]:
     yield "linear", torch.nn.functional.linear, (made((2, 5, 9)), made((4, 9)), made((4,)))
 
 
+Shapes = tuple[tuple[int, ...], tuple[int, ...], dict[str, object]]
+
+#: Inputs, weights and options of convolutions.
+CONVOLUTIONS: tuple[Shapes, ...] = (
+    ((2, 3, 9, 11), (4, 3, 3, 3), {}),
+    ((2, 3, 9, 11), (4, 3, 3, 3), {"padding": 1}),
+    ((2, 3, 9, 11), (4, 3, 3, 2), {"padding": (2, 1), "stride": (2, 3), "dilation": (1, 2)}),
+    ((2, 3, 10, 12), (5, 3, 3, 3), {"padding": 1, "stride": 2}),
+    ((1, 3, 30, 31), (8, 3, 7, 7), {"padding": 3, "stride": 2}),
+    ((3, 6, 7, 8), (4, 3, 3, 3), {"groups": 2, "padding": 1}),
+    ((3, 6, 7, 8), (4, 6, 1, 1), {}),
+    ((3, 6, 7, 8), (4, 6, 1, 1), {"stride": 2}),
+    ((3, 6, 7, 8), (4, 3, 1, 1), {"groups": 2}),
+    ((2, 1, 20, 20), (3, 1, 5, 5), {}),
+    ((2, 6, 9, 70), (6, 1, 3, 3), {"groups": 6, "padding": 1}),
+    ((2, 6, 9, 7), (12, 1, 3, 3), {"groups": 6, "padding": 1, "stride": 2}),
+    ((2, 6, 9, 7), (12, 1, 2, 3), {"groups": 6, "dilation": (2, 1), "padding": (1, 0)}),
+    ((2, 5, 3, 3), (4, 5, 3, 3), {"padding": 4, "dilation": 3}),
+    ((2, 20, 30, 40), (300, 20, 3, 3), {"padding": 1}),
+    ((2, 3, 20), (4, 3, 5), {"padding": 2, "stride": 2}),
+    ((2, 6, 20), (6, 1, 5), {"padding": 2, "groups": 6}),
+)
+
+#: Of transposed ones.
+TRANSPOSED: tuple[Shapes, ...] = (
+    ((2, 4, 5, 6), (4, 3, 3, 3), {}),
+    ((2, 4, 5, 6), (4, 3, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ((2, 4, 5, 6), (4, 3, 2, 3), {"stride": (3, 1), "groups": 2, "dilation": 2}),
+    ((2, 4, 5, 6), (4, 1, 3, 3), {"stride": 2, "groups": 4}),
+    ((2, 4, 9), (4, 3, 3), {"stride": 2}),
+)
+
+
+def convolution(options: dict[str, object], transposed: bool) -> Callable[..., object]:
+    """The result and all gradients."""
+    dimensions = {3: "1d", 4: "2d"}
+    kind = "conv_transpose" if transposed else "conv"
+
+    def call(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        function = getattr(torch.nn.functional, kind + dimensions[tensors[0].dim()])
+        leaves = [tensor.detach().requires_grad_() for tensor in tensors]
+        result = function(*leaves, **options)
+        # Small whole numbers: sums of halves are exact, whatever their order.
+        grad = torch.arange(result.numel()).remainder(5).sub(2).view(result.shape)
+        result.backward(grad.to(result))
+        return (result.detach(), *(leaf.grad for leaf in leaves if leaf.grad is not None))
+
+    return call
+
+
+def convolutions() -> Iterator[Call]:
+    kinds = [(False, one) for one in CONVOLUTIONS] + [(True, one) for one in TRANSPOSED]
+    for transposed, (shape, weight_shape, options) in kinds:
+        call = convolution(options, transposed)
+        channels = weight_shape[1] * int(str(options.get("groups", 1)))
+        bias = made((channels if transposed else weight_shape[0],))
+        dtypes = FLOATING if max(shape) < 30 else FLOATING[:1]  # the CPU rounds sums of halves
+        for dtype in dtypes:
+            tensors = made(shape, dtype), made(weight_shape, dtype)
+            yield f"convolution {options}", call, tensors
+            yield f"convolution {options}", call, (*tensors, bias.to(dtype))
+        if len(shape) == 4:
+            last = made(shape).contiguous(memory_format=torch.channels_last)
+            yield f"channels last {options}", call, (last, made(weight_shape), bias)
+            strided = made((*shape[:-1], 2 * shape[-1]))[..., ::2]
+            yield f"strided {options}", call, (strided, made(weight_shape), bias)
+
+
 def calls() -> Iterator[Call]:
     yield from products()
+    yield from convolutions()
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ typedef struct {
 // A factor of a convolution that exists only here. Its row is (channel, y, x in the kernel), its
 // column (y, x of a window): the element that this window multiplies with that weight. It is at
 // (window * step + weight * dilation + begin) / divisor, or 0 if that is no place in the image.
+// With a divisor above 1, the step is 1.
 typedef struct {
   INDEX kernel_y, kernel_x, columns;
   INDEX step_y, step_x, dilation_y, dilation_x, begin_y, begin_x, divisor_y, divisor_x;
@@ -145,6 +146,18 @@ void pack_line(local Number* to, global const Memory* from, const Window* w, IND
   for (int i = end; i < count; ++i) to[i] = 0;
 }
 
+// The same with a divisor: of the windows, one in so many meets an element of the image.
+void pack_spread_line(local Number* to, global const Memory* from, const Window* w, INDEX row,
+                      INDEX window_x, int count) {
+  const INDEX apart = w->divisor_x;
+  const INDEX first = window_x + row % w->kernel_x * w->dilation_x + w->begin_x;
+  for (int i = 0; i < count; ++i) to[i] = 0;
+  for (INDEX i = (apart - first % apart) % apart; i < count; i += apart) {
+    const INDEX x = (first + i) / apart;
+    if (first + i >= 0 && x < w->size_x) to[i] = JOIN(load_, TYPE)(from, x * w->x);
+  }
+}
+
 void pack_windows(local Number* to, int line, global const Memory* image, const Window* w,
                   INDEX row, INDEX column, int rows, int columns) {
   for (int i = 0; i < rows; ++i, ++row) {
@@ -159,7 +172,7 @@ void pack_windows(local Number* to, int line, global const Memory* image, const 
       } else if (w->divisor_x == 1) {
         pack_line(place, image + channel * w->channel + y * w->y, w, row, window_x, count);
       } else {
-        for (int j = 0; j < count; ++j) place[j] = window_at(image, w, row, column + done + j);
+        pack_spread_line(place, image + channel * w->channel + y * w->y, w, row, window_x, count);
       }
       done += count;
     }
