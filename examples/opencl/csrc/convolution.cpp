@@ -172,6 +172,13 @@ bool is_taken(const at::Tensor& input) {
   return input.dim() == 4 && is_floating(input.scalar_type());
 }
 
+void check_dtypes(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "expected scalar type ",
+              input.scalar_type(), " but found ", weight.scalar_type());
+  TORCH_CHECK(!bias.defined() || bias.scalar_type() == input.scalar_type(), "Input type (",
+              input.dtype(), ") and bias type (", bias.dtype(), ") should be the same");
+}
+
 Convolution made(at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
                  std::int64_t groups) {
   return {stride[0], stride[1], padding[0], padding[1], dilation[0], dilation[1], groups};
@@ -207,6 +214,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   const Convolution all = made(stride, padding, dilation, groups);
   const at::Tensor dense = weight.contiguous();
   const at::Tensor added = bias.has_value() && bias->defined() ? bias->contiguous() : at::Tensor();
+  check_dtypes(input, weight, added);
   std::array<std::int64_t, 4> sizes = {input.size(0),
                                        transposed ? groups * weight.size(1) : weight.size(0)};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -231,6 +239,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
         "aten::convolution_backward_overrideable", "", grad_output, input, weight, stride, padding,
         dilation, transposed, output_padding, groups, output_mask);
   }
+  check_dtypes(input, weight, at::Tensor());
+  check_dtypes(grad_output, weight, at::Tensor());
   const Convolution all = made(stride, padding, dilation, groups);
   at::Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {

@@ -6,13 +6,18 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
-from comparing import Call, compare, report
+from comparing import Call, compare, gradient, report
+from torch.nn import functional as F
 
 FLOATING = (torch.float32, torch.float16, torch.bfloat16)
 KERNELS = {"mm", "bmm", "addmm", "baddbmm", "addmv"}
 KERNELS |= {"convolution_overrideable", "convolution_backward_overrideable"}
+KERNELS |= {"max_pool2d_with_indices", "max_pool2d_with_indices_backward"}
+KERNELS |= {"avg_pool2d", "avg_pool2d_backward"}
+KERNELS |= {"_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward"}
 
 
 def made(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -82,7 +87,7 @@ def products() -> Iterator[Call]:
     yield "mm", torch.mm, (infinite, made((2, 4)))
     yield "out", into(torch.mm, torch.empty(4, 3).t()), (made((3, 2)), made((2, 4)))
     yield "out", into(torch.mm, torch.empty(6, 4)[::2]), (made((3, 2)), made((2, 4)))
-    yield "linear", torch.nn.functional.linear, (made((2, 5, 9)), made((4, 9)), made((4,)))
+    yield "linear", F.linear, (made((2, 5, 9)), made((4, 9)), made((4,)))
 
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...], dict[str, object]]
@@ -124,7 +129,7 @@ def convolution(options: dict[str, object], transposed: bool) -> Callable[..., o
     kind = "conv_transpose" if transposed else "conv"
 
     def call(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        function = getattr(torch.nn.functional, kind + dimensions[tensors[0].dim()])
+        function = getattr(F, kind + dimensions[tensors[0].dim()])
         leaves = [tensor.detach().requires_grad_() for tensor in tensors]
         result = function(*leaves, **options)
         # Small whole numbers: sums of halves are exact, whatever their order.
@@ -153,9 +158,63 @@ def convolutions() -> Iterator[Call]:
             yield f"strided {options}", call, (strided, made(weight_shape), bias)
 
 
+def exactly(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """In float32 on the CPU, which rounds each sum of halves."""
+
+    def call(*tensors: torch.Tensor) -> torch.Tensor:
+        if not tensors[0].is_cpu:
+            return function(*tensors)
+        return function(*(tensor.float() for tensor in tensors)).to(tensors[0].dtype)
+
+    return call
+
+
+def pools() -> Iterator[tuple[str, Callable[[torch.Tensor], object]]]:
+    for options in (
+        {"kernel_size": 2},
+        {"kernel_size": 3, "stride": 2, "padding": 1},
+        {"kernel_size": (3, 2), "stride": (1, 3), "padding": (1, 0)},
+        {"kernel_size": 3, "stride": 2, "ceil_mode": True},
+    ):
+        yield f"max_pool2d {options}", partial(F.max_pool2d, **options)
+        yield f"avg_pool2d {options}", partial(F.avg_pool2d, **options)
+        uncounted = partial(F.avg_pool2d, **options, count_include_pad=False)
+        yield f"avg_pool2d {options}, uncounted", uncounted
+        divided = partial(F.avg_pool2d, **options, divisor_override=5)
+        yield f"avg_pool2d {options}, divided", divided
+    for dilation in (2, (3, 1)):
+        yield "max_pool2d", partial(F.max_pool2d, kernel_size=3, padding=1, dilation=dilation)
+    indices = partial(F.max_pool2d, kernel_size=3, return_indices=True)
+    yield "max_pool2d", lambda x: indices(x)[1]
+    for size in ((1, 1), (3, 4), (9, 2), (20, 17)):
+        yield "adaptive_avg_pool2d", partial(F.adaptive_avg_pool2d, output_size=size)
+
+
+def pooling() -> Iterator[Call]:
+    for name, function in pools():
+        for dtype in FLOATING:
+            image = torch.randn(2, 3, 9, 11).to(dtype)
+            yield name, function, (image,)
+            yield name, function, (image[0],)
+            yield name, function, (image[..., ::2],)
+            yield name, function, (image.contiguous(memory_format=torch.channels_last),)
+            if function(image).is_floating_point():
+                grad = torch.randn(function(image).shape).to(dtype)
+                yield f"gradient of {name}", exactly(gradient(function)), (image, grad)
+    yield "max_pool2d", partial(F.max_pool2d, kernel_size=2), (made((2, 4, 4), torch.int64),)
+    special = torch.tensor([float("nan"), 1.0, -float("inf"), float("inf")]).repeat(8).view(1, 4, 8)
+    for image in (special, torch.full((1, 4, 8), -float("inf"))):
+        both = partial(F.max_pool2d, kernel_size=2, padding=1, return_indices=True)
+        yield "max_pool2d", both, (image,)
+    yield "max_pool2d", partial(F.max_pool2d, kernel_size=2), (torch.empty(0, 3, 4, 4),)
+    yield "max_pool1d", partial(F.max_pool1d, kernel_size=3), (torch.randn(2, 3, 10),)
+    yield "avg_pool1d", partial(F.avg_pool1d, kernel_size=3, padding=1), (torch.randn(2, 3, 10),)
+
+
 def calls() -> Iterator[Call]:
     yield from products()
     yield from convolutions()
+    yield from pooling()
 
 
 def main() -> int:
