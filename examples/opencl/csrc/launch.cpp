@@ -101,6 +101,12 @@ Launch& Launch::number(const at::Scalar& number, c10::ScalarType type) {
   }
 }
 
+Launch& Launch::faults() {
+  Queue& stream = queue_of(backendkit::current_stream<Runtime>(index_), index_);
+  value(stream.faults(device_.context));
+  return value(reinterpret_cast<cl_ulong>(op_));
+}
+
 void Launch::run_for(std::size_t elements) {
   std::size_t groups = 0;
   if (device_.is_cpu) {

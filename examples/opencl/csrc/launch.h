@@ -48,6 +48,9 @@ class Launch {
   /// A number, in the dtype in which a kernel computes with a tensor's.
   Launch& number(const at::Scalar& number, c10::ScalarType type);
 
+  /// The memory for an index that is out of range, and the operator's name: see faults.h.
+  Launch& faults();
+
   /// Queues it for so many elements, of which a work item computes one or more.
   void run_for(std::size_t elements);
 

@@ -56,10 +56,21 @@ cl_event Queue::marker() {
   return event;
 }
 
+cl_mem Queue::faults(cl_context context) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return faults_.memory(context);
+}
+
 void Queue::wait() {
   const cl_int status = api().clFinish(queue_);  // without the lock: others may queue meanwhile
   raise_failure();
   check("clFinish", status);
+  raise_fault();
+}
+
+void Queue::raise_fault() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  faults_.raise(queue_);
 }
 
 bool Queue::idle() {

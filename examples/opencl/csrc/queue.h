@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "faults.h"
 #include "opencl.h"
 
 namespace ocl {
@@ -33,11 +34,19 @@ class Queue {
   /// An event that completes with all that is queued so far; the caller releases it.
   cl_event marker();
 
-  /// Waits until all that was queued has completed. Throws if any of it failed.
+  /// Memory for a kernel that reports indices that are out of range, and is about to be queued.
+  cl_mem faults(cl_context context);
+
+  /// Waits until all that was queued has completed. Throws if any of it failed, or had an index
+  /// that is out of range.
   void wait();
 
   /// Whether all that was queued has completed. Throws if any of it failed.
   bool idle();
+
+  /// Throws if a kernel had an index that is out of range, and forgets that. Waits, if there was a
+  /// kernel that has indices.
+  void raise_fault();
 
   /// Throws if work failed, and forgets that.
   void raise_failure();
@@ -56,6 +65,7 @@ class Queue {
   const int device_;
   std::deque<Queued> queued_;  ///< what has not completed when this was last asked
   std::size_t unflushed_ = 0;
+  Faults faults_;
   std::string failure_;  ///< of the first command that failed since the last one was reported
 };
 

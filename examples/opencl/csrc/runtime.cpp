@@ -227,6 +227,7 @@ void Runtime::synchronize_event(backendkit::EventHandle event, int) {
   const cl_int status = api().clWaitForEvents(1, &recorded.event);
   recorded.queue->raise_failure();
   check("clWaitForEvents", status);
+  recorded.queue->raise_fault();
 }
 
 double Runtime::elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int) {
