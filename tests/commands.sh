@@ -29,7 +29,7 @@ frameworks() {
 }
 
 platforms() {
-  set_up clang g++-aarch64-linux-gnu qemu-user
+  set_up clang libclang-rt-dev g++-aarch64-linux-gnu qemu-user
   cmake_build release backendgen
   tools_environment
   variables

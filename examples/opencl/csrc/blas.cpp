@@ -113,7 +113,9 @@ bool multiply_with_blas(const char* op, Device& device, const Sizes& sizes, cons
   const bool plain = sizes.groups == 1 && sizes.sums == 1 && sizes.k > 0 && a.window == nullptr &&
                      b.window == nullptr && a.tensor.scalar_type() == c10::ScalarType::Float &&
                      out.tensor.scalar_type() == c10::ScalarType::Float;
-  if (!device.blas || !plain) return false;
+  const int index = out.tensor.device().index();
+  Queue& stream = queue_of(backendkit::current_stream<Runtime>(index), index);
+  if (!device.blas || !plain || stream.recording()) return false;
   const auto c = operand(device, out, sizes.m, sizes.n);
   const auto left = operand(device, a, sizes.m, sizes.k);
   const auto right = operand(device, b, sizes.k, sizes.n);
@@ -123,8 +125,6 @@ bool multiply_with_blas(const char* op, Device& device, const Sizes& sizes, cons
   const auto [m, n, k, batches] = std::array{
       static_cast<std::size_t>(sizes.m), static_cast<std::size_t>(sizes.n),
       static_cast<std::size_t>(sizes.k), static_cast<std::size_t>(sizes.batches)};
-  const int index = out.tensor.device().index();
-  Queue& stream = queue_of(backendkit::current_stream<Runtime>(index), index);
   stream.add(op, [&, m = m, n = n, k = k, batches = batches](cl_command_queue queue,
                                                             cl_event* event) -> cl_int {
     if (batches == 1) {

@@ -13,7 +13,7 @@ bool uses_blas(const Device& device);
 
 /// `multiply` by CLBlast. Returns false, having done nothing, if the device does not use it, or for
 /// what it does not take: other dtypes than float32, groups, windows, rows and columns that are
-/// both apart.
+/// both apart, and in a graph, where it cannot be recorded.
 bool multiply_with_blas(const char* op, Device& device, const Sizes& sizes, const Matrix& out,
                         const Matrix& a, const Matrix& b, const Matrix* added,
                         const at::Scalar& alpha, const at::Scalar& beta);

@@ -5,8 +5,9 @@
 
 namespace ocl {
 
-cl_mem Faults::memory(cl_context context) {
-  used_ = true;
+cl_mem Faults::memory(cl_context context, bool in_graph) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (in_graph) in_graphs_ = true;
   if (memory_ != nullptr) return memory_;
   Fault none{};
   cl_int status = CL_SUCCESS;
@@ -17,8 +18,7 @@ cl_mem Faults::memory(cl_context context) {
 }
 
 void Faults::raise(cl_command_queue queue) {
-  if (!used_) return;
-  used_ = false;
+  const std::lock_guard<std::mutex> lock(mutex_);
   Fault fault{};
   check("clEnqueueReadBuffer", api().clEnqueueReadBuffer(queue, memory_, CL_TRUE, 0, sizeof fault,
                                                          &fault, 0, nullptr, nullptr));

@@ -32,13 +32,27 @@ class Launch {
   /// when this thread uses the variant for the first time.
   template <class Defines>
   Launch(const char* op, int device, const Variant& variant, const Defines& defines)
-      : op_(op), device_(device_at(device)), index_(device), kernel_(known(device, variant)) {
-    if (kernel_ == nullptr) kernel_ = made(device, variant, defines());
+      : Launch(op, device) {
+    // Some drivers read the arguments of a recorded command when it runs: it has its own kernel.
+    if (queue_.recording()) {
+      kernel_ = made(device, variant, defines());
+      return;
+    }
+    kernel_ = known(device, variant);
+    if (kernel_ != nullptr) return;
+    kernel_ = made(device, variant, defines());
+    keep(device, variant, kernel_);
   }
 
   /// A tensor: the address, and the number of its first element there. A null one, if it is not
   /// defined.
-  Launch& tensor(const at::Tensor& tensor);
+  Launch& tensor(const at::Tensor& tensor) {
+    return tensor.defined() ? address(tensor.const_data_ptr(), tensor.itemsize())
+                            : address(nullptr, 1);
+  }
+
+  /// The same for elements of a size.
+  Launch& address(const void* address, std::size_t itemsize);
 
   template <class Value>
   Launch& value(const Value& value) {
@@ -58,14 +72,17 @@ class Launch {
   void run(const std::array<std::size_t, 3>& groups, const std::array<std::size_t, 3>& group);
 
  private:
+  Launch(const char* op, int device);
+
   static cl_kernel known(int device, const Variant& variant);
   static cl_kernel made(int device, const Variant& variant, const std::string& defines);
+  static void keep(int device, const Variant& variant, cl_kernel kernel);
   Launch& bytes(std::size_t size, const void* value);
 
   const char* const op_;
   Device& device_;
-  const int index_;
-  cl_kernel kernel_;
+  Queue& queue_;
+  cl_kernel kernel_ = nullptr;
   cl_uint next_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <backendkit/handles.h>
 
 #include "devices.h"
+#include "launch.h"
 
 namespace ocl {
 
@@ -79,6 +80,13 @@ cl_event mirrored(cl_event event, cl_context context) {
   return mirror;
 }
 
+/// A copy within the current device, on its current stream, as a command of a graph.
+void record_copy(void* dst, const void* src, std::size_t bytes) {
+  Launch launch("copy", current, Variant{"copy", "copy_bytes", "", 0},
+                [] { return std::string(); });
+  launch.value(static_cast<cl_long>(bytes)).address(dst, 1).address(src, 1).run_for(bytes);
+}
+
 /// Pinned memory: buffers that stay mapped, by their address.
 struct Pinned {
   cl_mem buffer;
@@ -143,6 +151,7 @@ void Runtime::copy(void* dst, const void* src, std::size_t bytes, backendkit::Co
                    backendkit::StreamHandle stream) {
   using enum backendkit::CopyKind;
   Queue& queue = queue_of(stream, current);
+  if (kind == kDeviceToDevice && queue.recording()) return record_copy(dst, src, bytes);
   queue.add("copy", [&](cl_command_queue where, cl_event* event) {
     if (device_at(current).svm) {
       return api().clEnqueueSVMMemcpy(where, CL_FALSE, dst, src, bytes, 0, nullptr, event);

@@ -25,10 +25,11 @@ ALLOWED = {"error", "warning", "right", "waits", "out of memory", "no device"}
 
 
 def functions() -> list[str]:
-    """Those of a Runtime, as runtime.h lists them."""
-    header = (ROOT / "include" / "backendkit" / "runtime.h").read_text(encoding="utf-8")
-    required = re.findall(r'"Runtime needs: static [^(]*?(\w+)\(', header)
-    return required + re.findall(r"BACKENDKIT_CHECK_OPTIONAL\(Has\w+, (\w+),", header)
+    """Those of a Runtime, as check_runtime.h lists them."""
+    header = ROOT / "include" / "backendkit" / "device" / "check_runtime.h"
+    text = header.read_text(encoding="utf-8")
+    required = re.findall(r'"Runtime needs: static [^(]*?(\w+)\(', text)
+    return required + re.findall(r"BACKENDKIT_CHECK_OPTIONAL\(Has\w+, (\w+),", text)
 
 
 class Checked:

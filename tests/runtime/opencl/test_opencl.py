@@ -11,7 +11,7 @@ from pathlib import Path
 from conftest import ROOT, run
 
 #: The device tests of what the runtime itself does; `./dev opencl` runs all of them.
-DEVICE_TESTS = ["copies", "memory", "pinned", "storages", "stream_memory", "streams", "tensors"]
+DEVICE_TESTS = ["copies", "graphs", "memory", "pinned", "storages", "stream_memory", "streams", "tensors"]
 
 
 def says(python: Path, code: str, **environment: str) -> str:
@@ -35,10 +35,7 @@ def test_its_own_tests_pass(python: Path, memory: str, compiled: Path) -> None:
 
 def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     tests = [f"test_{name}.py" for name in DEVICE_TESTS]
-    # What a kernel of another thread writes between elements that are copied from the host is lost:
-    # see `write_elements`.
-    command = ["-m", "backendkit.device_tests", "--device", "ocl", "-q", "-k", "not few_and_many"]
-    command += tests
+    command = ["-m", "backendkit.device_tests", "--device", "ocl", "-q", *tests]
     done = run(python, *command, cwd=compiled, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
@@ -48,6 +45,14 @@ def test_kernels_compute_what_the_cpu_does(python: Path, memory: str, compiled: 
     done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
     assert int(done.stdout.split()[0]) > 350, done.stdout
     assert done.stdout.endswith(" calls, 0 differ\n"), done.stdout
+    assert done.stderr == "", "a driver's compiler warns"
+
+
+def test_copies_are_those_of_the_cpu(python: Path, memory: str, compiled: Path) -> None:
+    check = Path(__file__).with_name("check_copies.py")
+    done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    assert int(done.stdout.split()[0]) > 800, done.stdout
+    assert done.stdout.endswith(" copies, 0 differ\n"), done.stdout
 
 
 def test_memory_of_both_kinds(python: Path) -> None:
