@@ -13,9 +13,9 @@
 #include <ATen/ops/sum.h>
 
 #include "dtypes.h"
+#include "fallback.h"
 #include "kernels.h"
 #include "launch.h"
-#include "on_cpu.h"
 #include "product.h"
 
 namespace ocl {
@@ -205,9 +205,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                        at::IntArrayRef output_padding, std::int64_t groups) {
   if (!is_taken(input)) {
-    return on_cpu<at::Tensor, const at::Tensor&, const at::Tensor&,
-                  const std::optional<at::Tensor>&, at::IntArrayRef, at::IntArrayRef,
-                  at::IntArrayRef, bool, at::IntArrayRef, std::int64_t>(
+    return Fallback<decltype(convolution)>::call(
         "aten::convolution_overrideable", "", input, weight, bias, stride, padding, dilation,
         transposed, output_padding, groups);
   }
@@ -233,9 +231,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
     at::IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> output_mask) {
   if (!is_taken(input)) {
-    return on_cpu<std::tuple<at::Tensor, at::Tensor, at::Tensor>, const at::Tensor&,
-                  const at::Tensor&, const at::Tensor&, at::IntArrayRef, at::IntArrayRef,
-                  at::IntArrayRef, bool, at::IntArrayRef, std::int64_t, std::array<bool, 3>>(
+    return Fallback<decltype(convolution_backward)>::call(
         "aten::convolution_backward_overrideable", "", grad_output, input, weight, stride, padding,
         dilation, transposed, output_padding, groups, output_mask);
   }

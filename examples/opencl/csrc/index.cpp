@@ -19,9 +19,9 @@
 
 #include "advanced_index.h"
 #include "dtypes.h"
+#include "fallback.h"
 #include "indexing.h"
 #include "kernels.h"
-#include "on_cpu.h"
 
 namespace ocl {
 
@@ -141,9 +141,9 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad_output, const at::Ten
                                     bool scale_grad_by_freq) {
   check_index_dtype("embedding_backward", indices);
   if (scale_grad_by_freq) {
-    return on_cpu<at::Tensor, const at::Tensor&, const at::Tensor&, std::int64_t, std::int64_t,
-                  bool>("aten::embedding_dense_backward", "", grad_output, indices, num_weights,
-                        padding_idx, scale_grad_by_freq);
+    return Fallback<decltype(embedding_dense_backward)>::call(
+        "aten::embedding_dense_backward", "", grad_output, indices, num_weights, padding_idx,
+        scale_grad_by_freq);
   }
   const std::int64_t columns = grad_output.size(-1);
   const at::Tensor grad = grad_output.reshape({indices.numel(), columns});

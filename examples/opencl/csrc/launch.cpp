@@ -128,6 +128,19 @@ void Launch::run_for(std::size_t elements) {
   }
 }
 
+void Launch::run_jobs(std::int64_t jobs, std::int64_t elements, int team) {
+  const auto all = static_cast<std::size_t>(jobs);
+  if (device_.is_cpu) {
+    const std::size_t useful = (all * static_cast<std::size_t>(elements) + kFewest - 1) / kFewest;
+    const std::size_t most = std::min(all, kItemsPerCore * device_.units);
+    run({std::clamp<std::size_t>(useful, 1, most), 1, 1}, {1, 1, 1});
+  } else {
+    const std::size_t useful = (all * static_cast<std::size_t>(team) + kGroup - 1) / kGroup;
+    const std::size_t most = kItemsPerUnit / kGroup * device_.units;
+    run({std::min(useful, most), 1, 1}, {kGroup, 1, 1});
+  }
+}
+
 void Launch::run(const std::array<std::size_t, 3>& groups,
                  const std::array<std::size_t, 3>& group) {
   const std::array<std::size_t, 3> items = {groups[0] * group[0], groups[1] * group[1],

@@ -68,6 +68,10 @@ class Launch {
   /// Queues it for so many elements, of which a work item computes one or more.
   void run_for(std::size_t elements);
 
+  /// Queues a kernel that includes kernels/rows.cl, for jobs of so many elements each; a team of
+  /// `team` work items takes one or more of them.
+  void run_jobs(std::int64_t jobs, std::int64_t elements, int team);
+
   /// Queues it for work groups of a size.
   void run(const std::array<std::size_t, 3>& groups, const std::array<std::size_t, 3>& group);
 

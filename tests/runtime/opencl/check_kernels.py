@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
-from comparing import compare, gradient, report
+from comparing import DTYPES, FLOATING, Call, check, gradient, layouts, made
 from torch.nn import functional as F
 
-FLOATING = (torch.float32, torch.float16, torch.bfloat16)
-DTYPES = (*FLOATING, torch.int64, torch.int32, torch.bool)
 UNARY = "cos erf exp expm1 log log1p log2 reciprocal rsqrt sigmoid sin sqrt tanh".split()
 BINARY = "add sub mul div maximum minimum eq ne lt le gt ge".split()
 
@@ -32,7 +30,7 @@ def layouts(dtype: torch.dtype) -> Iterator[torch.Tensor]:
     yield made((2,) * 10, dtype).permute(*range(9, -1, -1))
 
 
-def calls() -> Iterator[tuple[str, Callable[..., torch.Tensor], tuple[object, ...]]]:
+def calls() -> Iterator[Call]:
     """Every operator for every dtype, and a few operators for every layout and pair of dtypes: a
     driver compiles a kernel for each of these."""
     for name, dtype in itertools.product(UNARY, DTYPES):
@@ -75,7 +73,7 @@ def calls() -> Iterator[tuple[str, Callable[..., torch.Tensor], tuple[object, ..
 
 
 def main() -> int:
-    report(compare(calls()), {*UNARY, *BINARY, "neg", "sign", "relu", "silu"})
+    check(calls(), {"rsub.Tensor"})  # composed of sub
     return 0
 
 

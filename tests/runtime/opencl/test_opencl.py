@@ -8,6 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import ROOT, run
 
 #: The device tests of what the runtime itself does; `./dev opencl` runs all of them.
@@ -40,10 +41,13 @@ def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
 
-def test_kernels_compute_what_the_cpu_does(python: Path, memory: str, compiled: Path) -> None:
-    check = Path(__file__).with_name("check_kernels.py")
+@pytest.mark.parametrize(("file", "calls"), [("check_kernels.py", 350), ("check_rows.py", 900), ("check_layers.py", 140)])
+def test_kernels_compute_what_the_cpu_does(
+    python: Path, memory: str, compiled: Path, file: str, calls: int
+) -> None:
+    check = Path(__file__).with_name(file)
     done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
-    assert int(done.stdout.split()[0]) > 350, done.stdout
+    assert int(done.stdout.split()[0]) > calls, done.stdout
     assert done.stdout.endswith(" calls, 0 differ\n"), done.stdout
     assert done.stderr == "", "a driver's compiler warns"
 
