@@ -66,7 +66,7 @@ void add_line(Number* sums, Shape s, global const Memory* from, Number weight, I
   const INDEX size = s.from_x * every;
   const INDEX begin = first >= 0 ? 0 : min(count, (step - 1 - first) / step);
   const INDEX end = size <= first ? 0 : min(count, (size - first + step - 1) / step);
-  if (every == 1 && step == 1 && s.from_strides[3] == 1) {
+  if (every * step == 1 && s.from_strides[3] == 1) {
     for (INDEX i = begin; i < end; ++i) sums[i] += weight * JOIN(load_, TYPE)(from, first + i);
   } else {
     const INDEX late = (first + begin * step) % every;

@@ -63,7 +63,6 @@ kernel void adam(INDEX count, float lr, float decay, float eps, float sign, floa
   const float step = steps[steps_begin], rate = RATE;
   const float size = rate / -expm1(step * log_beta_1);
   const float root = sqrt(-expm1(step * log_beta_2));
-  INDEPENDENT
   EACH(i, count) {
     LOAD_GRADIENT;
     float p = LOAD(parameter);
@@ -98,7 +97,6 @@ kernel void sgd(INDEX count, float lr, float decay, float momentum, float damped
                     OPTIONAL_ARGUMENTS) {
   RETURN_IF_NOT_FINITE;
   const float rate = RATE;
-  INDEPENDENT
   EACH(i, count) {
     LOAD_GRADIENT;
     const float p = LOAD(parameter);

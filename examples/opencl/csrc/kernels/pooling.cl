@@ -13,6 +13,12 @@ typedef JOIN(memory_, TYPE) Memory;
 #define lowest_i64 LONG_MIN
 #define lowest_i32 INT_MIN
 
+#define is_nan_f32(number) isnan(number)
+#define is_nan_f16(number) isnan(number)
+#define is_nan_bf16(number) isnan(number)
+#define is_nan_i64(number) false
+#define is_nan_i32(number) false
+
 typedef struct {
   INDEX length, stride, padding, dilation, large, small;  // the length of a window, the images'
 } Axis;
@@ -165,7 +171,7 @@ kernel void max_pool(Shape s, global Memory* small, long small_begin, global lon
     for (INDEX row = begin_y; row < end_y; row += s.y.dilation) {
       for (INDEX column = begin_x; column < end_x; column += s.x.dilation) {
         const Number one = JOIN(load_, TYPE)(large, AT(large, row, column));
-        const bool greater = one > greatest || one != one;
+        const bool greater = one > greatest || JOIN(is_nan_, TYPE)(one);
         greatest = greater ? one : greatest;
         place = greater ? row * s.x.large + column : place;
       }
