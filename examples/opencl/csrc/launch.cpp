@@ -90,10 +90,29 @@ Launch& Launch::address(const void* address, std::size_t itemsize) {
     check(op_, api().clSetKernelArgSVMPointer(kernel_, next_++, address));
     return value(cl_long{0});
   }
+  if (address == nullptr) return value(cl_mem{nullptr}).value(cl_long{0});
   const backendkit::Location place = backendkit::locate(address);
   auto* const buffer = static_cast<cl_mem>(place.handle);
   value(buffer);
   return value(static_cast<cl_long>(place.offset / itemsize));
+}
+
+Launch& Launch::number(const at::Scalar& number, c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Long:
+      return value(number.to<std::int64_t>());
+    case c10::ScalarType::Int:
+      return value(number.to<std::int32_t>());
+    case c10::ScalarType::Bool:
+      return value(static_cast<std::int32_t>(number.to<bool>()));
+    default:
+      return value(number.to<float>());
+  }
+}
+
+Launch& Launch::faults() {
+  value(queue_.faults());
+  return value(reinterpret_cast<cl_ulong>(op_));
 }
 
 void Launch::run_for(std::size_t elements) {
@@ -106,6 +125,19 @@ void Launch::run_for(std::size_t elements) {
     const std::size_t useful = (elements + kGroup - 1) / kGroup;
     groups = std::min(useful, kItemsPerUnit / kGroup * device_.units);
     run({groups, 1, 1}, {kGroup, 1, 1});
+  }
+}
+
+void Launch::run_jobs(std::int64_t jobs, std::int64_t elements, int team) {
+  const auto all = static_cast<std::size_t>(jobs);
+  if (device_.is_cpu) {
+    const std::size_t useful = (all * static_cast<std::size_t>(elements) + kFewest - 1) / kFewest;
+    const std::size_t most = std::min(all, kItemsPerCore * device_.units);
+    run({std::clamp<std::size_t>(useful, 1, most), 1, 1}, {1, 1, 1});
+  } else {
+    const std::size_t useful = (all * static_cast<std::size_t>(team) + kGroup - 1) / kGroup;
+    const std::size_t most = kItemsPerUnit / kGroup * device_.units;
+    run({std::min(useful, most), 1, 1}, {kGroup, 1, 1});
   }
 }
 

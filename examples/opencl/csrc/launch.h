@@ -6,6 +6,7 @@
 #include <string>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
 #include "devices.h"
 
@@ -43,9 +44,11 @@ class Launch {
     keep(device, variant, kernel_);
   }
 
-  /// A tensor: the address, and the number of its first element there.
+  /// A tensor: the address, and the number of its first element there. A null one, if it is not
+  /// defined.
   Launch& tensor(const at::Tensor& tensor) {
-    return address(tensor.const_data_ptr(), tensor.itemsize());
+    return tensor.defined() ? address(tensor.const_data_ptr(), tensor.itemsize())
+                            : address(nullptr, 1);
   }
 
   /// The same for elements of a size.
@@ -56,8 +59,18 @@ class Launch {
     return bytes(sizeof value, &value);
   }
 
+  /// A number, in the dtype in which a kernel computes with a tensor's.
+  Launch& number(const at::Scalar& number, c10::ScalarType type);
+
+  /// The memory for an index that is out of range, and the operator's name: see faults.h.
+  Launch& faults();
+
   /// Queues it for so many elements, of which a work item computes one or more.
   void run_for(std::size_t elements);
+
+  /// Queues a kernel that includes kernels/rows.cl, for jobs of so many elements each; a team of
+  /// `team` work items takes one or more of them.
+  void run_jobs(std::int64_t jobs, std::int64_t elements, int team);
 
   /// Queues it for work groups of a size.
   void run(const std::array<std::size_t, 3>& groups, const std::array<std::size_t, 3>& group);

@@ -156,9 +156,23 @@ std::string code_of(Device& device, cl_program program) {
   return {};
 }
 
+/// A kernel's source, with the files that its lines `#include "NAME.cl"` name.
+std::string with_includes(std::string_view text) {
+  constexpr std::string_view kBegin = "\n#include \"";
+  constexpr std::string_view kEnd = ".cl\"";
+  std::string whole(text);
+  for (std::size_t begin = 0; (begin = whole.find(kBegin, begin)) != std::string::npos;) {
+    const std::size_t name = begin + kBegin.size();
+    const std::size_t end = whole.find(kEnd, name);
+    const std::string_view included = source_of(whole.substr(name, end - name));
+    whole.replace(begin + 1, end + kEnd.size() - begin - 1, included);
+  }
+  return whole;
+}
+
 cl_program make(Device& device, const char* family, const std::string& defines) {
   const std::string source =
-      defines + std::string(source_of("types")) + std::string(source_of(family));
+      defines + std::string(source_of("types")) + with_includes(source_of(family));
   const fs::path folder = cache_folder();
   if (folder.empty()) return from_source(device, family, source);
   const std::string key = "torch_opencl 1\n" + device.name + "\n" +

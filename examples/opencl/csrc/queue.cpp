@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "devices.h"
+
 namespace ocl {
 
 namespace {
@@ -66,10 +68,24 @@ cl_event Queue::marker() {
   return event;
 }
 
+cl_mem Queue::faults() {
+  Device& device = device_at(device_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  may_fault_ = true;
+  return device.faults.memory(device.context, recording_ != nullptr);
+}
+
 void Queue::wait() {
   const cl_int status = api().clFinish(queue_);  // without the lock: others may queue meanwhile
   raise_failure();
   check("clFinish", status);
+  raise_fault();
+}
+
+void Queue::raise_fault() {
+  Faults& faults = device_at(device_).faults;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (std::exchange(may_fault_, false) || faults.in_graphs()) faults.raise(queue_);
 }
 
 bool Queue::idle() {

@@ -58,11 +58,19 @@ class Queue {
   /// An event that completes with all that is queued so far; the caller releases it.
   cl_event marker();
 
-  /// Waits until all that was queued has completed. Throws if any of it failed.
+  /// Memory for a kernel that reports indices that are out of range, and is about to be queued.
+  cl_mem faults();
+
+  /// Waits until all that was queued has completed. Throws if any of it failed, or had an index
+  /// that is out of range.
   void wait();
 
   /// Whether all that was queued has completed. Throws if any of it failed.
   bool idle();
+
+  /// Throws if a kernel had an index that is out of range, and forgets that. Waits, if there was a
+  /// kernel that has indices.
+  void raise_fault();
 
   /// Throws if work failed, and forgets that.
   void raise_failure();
@@ -89,6 +97,7 @@ class Queue {
   const int device_;
   std::deque<Queued> queued_;  ///< what has not completed when this was last asked
   std::size_t unflushed_ = 0;
+  bool may_fault_ = false;  ///< whether a kernel that reports indices was queued since the last wait
   std::atomic<cl_command_buffer_khr> recording_ = nullptr;  ///< of the graph, while it is captured
   std::vector<cl_kernel> kernels_;                          ///< of that graph
   std::string failure_;  ///< of the first command that failed since the last one was reported

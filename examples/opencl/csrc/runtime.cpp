@@ -116,6 +116,7 @@ void* Runtime::allocate(std::size_t bytes, int index) {
   if (device.svm) {
     const cl_svm_mem_flags fine = device.host_accessible ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0;
     pointer = api().clSVMAlloc(device.context, CL_MEM_READ_WRITE | fine, bytes, 0);
+    if (pointer != nullptr) device.svm_buffers.add(pointer, bytes);
   } else {
     cl_int status = CL_SUCCESS;
     cl_mem const buffer =
@@ -136,6 +137,7 @@ void Runtime::deallocate(void* pointer, std::size_t bytes, int index) {
   Device& device = device_at(index);
   device.used -= bytes;
   if (device.svm) {
+    device.svm_buffers.remove(pointer);
     api().clSVMFree(device.context, pointer);
   } else {
     auto* const buffer = static_cast<cl_mem>(backendkit::unmap_buffer(pointer));
@@ -234,6 +236,7 @@ void Runtime::synchronize_event(backendkit::EventHandle event, int) {
   const cl_int status = api().clWaitForEvents(1, &recorded.event);
   recorded.queue->raise_failure();
   check("clWaitForEvents", status);
+  recorded.queue->raise_fault();
 }
 
 double Runtime::elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int) {
