@@ -53,9 +53,9 @@ constexpr bool check_optional_functions() {
                             "int src_device, std::size_t bytes, backendkit::StreamHandle stream)");
   BACKENDKIT_CHECK_OPTIONAL(HasBeginCapture, begin_capture,
                             "void begin_capture(backendkit::StreamHandle stream, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(
-      HasEndCapture, end_capture,
-      "backendkit::GraphHandle end_capture(backendkit::StreamHandle stream, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasEndCapture, end_capture,
+                            "backendkit::GraphHandle end_capture("
+                            "backendkit::StreamHandle stream, int device)");
   BACKENDKIT_CHECK_OPTIONAL(HasInstantiateGraph, instantiate_graph,
                             "void instantiate_graph(backendkit::GraphHandle graph, int device)");
   BACKENDKIT_CHECK_OPTIONAL(HasReplayGraph, replay_graph,
