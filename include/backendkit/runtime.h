@@ -270,14 +270,16 @@ template <class Runtime>
 concept HasPeers = HasCanAccessPeer<Runtime> && HasCopyPeer<Runtime>;
 
 /// `void begin_capture(backendkit::StreamHandle stream, int device)`: from now on, work queued on
-/// the stream is recorded instead of run. The stream is not the default one.
+/// the stream is recorded instead of run. The stream is not the default one. If it throws, nothing
+/// is recorded.
 template <class Runtime>
 concept HasBeginCapture = requires(StreamHandle stream, int device) {
   { Runtime::begin_capture(stream, device) } -> std::same_as<void>;
 };
 
 /// `backendkit::GraphHandle end_capture(backendkit::StreamHandle stream, int device)`: ends it and
-/// returns what was recorded; never null. Also called after a capture that failed.
+/// returns what was recorded; never null. If it throws, the stream runs its work again all the same.
+/// Also called after a capture that failed.
 template <class Runtime>
 concept HasEndCapture = requires(StreamHandle stream, int device) {
   { Runtime::end_capture(stream, device) } -> std::same_as<GraphHandle>;

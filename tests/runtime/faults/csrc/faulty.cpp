@@ -261,8 +261,9 @@ void Runtime::begin_capture(backendkit::StreamHandle stream, int device) {
 }
 
 backendkit::GraphHandle Runtime::end_capture(backendkit::StreamHandle stream, int device) {
-  return run<backendkit::GraphHandle>("end_capture", nullptr, nullptr,
-                                      [&] { return Simulated::end_capture(stream, device); });
+  // Whatever comes, the stream does not record any more.
+  backendkit::GraphHandle const graph = Simulated::end_capture(stream, device);
+  return run<backendkit::GraphHandle>("end_capture", nullptr, nullptr, [&] { return graph; });
 }
 
 void Runtime::instantiate_graph(backendkit::GraphHandle graph, int device) {
