@@ -3,8 +3,9 @@
     pip install --no-deps torchvision pillow
     python networks.py [--size 64] [NAME ...]
 
-For each network, the table has the greatest difference of the outputs and of the gradients, relative
-to the greatest value, the time of a second pass, and the operators that fell back to the CPU.
+For each network, the table has the greatest difference of the outputs and of the gradients,
+relative to the greatest value, the time of a second pass, and the operators that fell back to the
+CPU.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 
 import torch
 
@@ -29,8 +29,8 @@ MOST = 2e-3
 
 
 def torchvision_models() -> object:
-    """torchvision's networks. Its own operators, which they do not use, are for PyTorch's CUDA build
-    in the wheels of PyPI: where they do not load, declarations let the import go on."""
+    """torchvision's networks. Its own operators, which they do not use, are for PyTorch's CUDA
+    build in the wheels of PyPI: where they do not load, declarations let the import go on."""
     try:
         from torchvision import models
     except RuntimeError:
@@ -75,10 +75,12 @@ def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
     return (found - expected).abs().max().item() / (scale or 1)
 
 
-def compare(make: Callable[[], torch.nn.Module], images: torch.Tensor) -> tuple[float, ...]:
-    expected, wanted, here = passes(make(), images)
+def compare(models: object, name: str, size: int) -> tuple[float, ...]:
+    """The differences of output and gradients, and the seconds on the device and on the CPU."""
+    images = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(1))
+    expected, wanted, here = passes(made(models, name, size), images)
     getattr(torch, DEVICE).reset_fallback_report()
-    output, gradients, there = passes(make().to(DEVICE), images.to(DEVICE))
+    output, gradients, there = passes(made(models, name, size).to(DEVICE), images.to(DEVICE))
     worst = max(difference(one, other) for one, other in zip(gradients, wanted, strict=True))
     return difference(output, expected), worst, there, here
 
@@ -89,11 +91,10 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=64, help="of the images: %(default)s")
     options = parser.parse_args()
     models = torchvision_models()
-    images = torch.randn(2, 3, options.size, options.size)
     print(f"{'network':<20} {'output':>8} {'gradients':>9} {'ocl':>8} {'cpu':>8}  fallbacks")
     wrong = []
     for name in options.names:
-        output, gradients, there, here = compare(lambda: made(models, name, options.size), images)
+        output, gradients, there, here = compare(models, name, options.size)
         rows = getattr(torch, DEVICE).fallback_report().rows
         fell_back = ", ".join(sorted(row.operator.split("::")[-1] for row in rows)) or "none"
         figures = f"{output:8.1e} {gradients:9.1e} {there:6.2f} s {here:6.2f} s"
