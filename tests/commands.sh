@@ -10,7 +10,9 @@ fuzz() {
 }
 
 bench() {
-  set_up
+  local driver=(ocl-icd-libopencl1 opencl-headers pocl-opencl-icd)
+  [[ " $* " == *" opencl "* ]] || driver=()
+  set_up "${driver[@]}"
   cmake_build release all
   environments
   "$base/bin/python" tests/bench/bench.py "$@"

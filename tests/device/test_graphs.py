@@ -132,7 +132,6 @@ def test_graphs_share_a_pool(device, stream, module):
         graph_of(stream, work, pool=(3, 4))
 
 
-
 CANNOT = {
     "item": lambda x, _: x[0].item(),
     "to the host": lambda x, _: x.cpu(),

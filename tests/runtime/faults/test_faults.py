@@ -88,7 +88,7 @@ def results(checked: Checked) -> dict[tuple[str, str, bool], dict]:
 
 
 def test_every_function_has_faults() -> None:
-    assert len(functions()) == 26
+    assert len(functions()) == 32
     assert all(applies(function, "std") for function in functions())
 
 
