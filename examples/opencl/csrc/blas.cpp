@@ -103,7 +103,8 @@ bool uses_blas(const Device& device) {
     if (library().found()) return true;
     throw std::runtime_error("OPENCL_BLAST=clblast: there is no libclblast.so.1");
   }
-  if (!wish.empty()) throw std::runtime_error("OPENCL_BLAST=" + wish + ": it is `clblast` or `own`");
+  if (!wish.empty())
+    throw std::runtime_error("OPENCL_BLAST=" + wish + ": it is `clblast` or `own`");
   return !device.is_cpu && library().found();
 }
 
@@ -122,21 +123,24 @@ bool multiply_with_blas(const char* op, Device& device, const Sizes& sizes, cons
   if (!c || !left || !right || c->transpose == Transpose::kYes) return false;
   if (added != nullptr) as_batch(out, sizes).copy_(as_batch(*added, sizes));
   const float scale = alpha.to<float>(), kept = added == nullptr ? 0 : beta.to<float>();
-  const auto [m, n, k, batches] = std::array{
-      static_cast<std::size_t>(sizes.m), static_cast<std::size_t>(sizes.n),
-      static_cast<std::size_t>(sizes.k), static_cast<std::size_t>(sizes.batches)};
-  stream.add(op, [&, m = m, n = n, k = k, batches = batches](cl_command_queue queue,
-                                                            cl_event* event) -> cl_int {
-    if (batches == 1) {
-      return library().sgemm(Layout::kRowMajor, left->transpose, right->transpose, m, n, k, scale,
-                             left->buffer, left->offset, left->line, right->buffer, right->offset,
-                             right->line, kept, c->buffer, c->offset, c->line, &queue, event);
-    }
-    return library().sgemm_batched(
-        Layout::kRowMajor, left->transpose, right->transpose, m, n, k, scale, left->buffer,
-        left->offset, left->line, left->batch, right->buffer, right->offset, right->line,
-        right->batch, kept, c->buffer, c->offset, c->line, c->batch, batches, &queue, event);
-  });
+  const auto [m, n, k, batches] =
+      std::array{static_cast<std::size_t>(sizes.m), static_cast<std::size_t>(sizes.n),
+                 static_cast<std::size_t>(sizes.k), static_cast<std::size_t>(sizes.batches)};
+  stream.add(op,
+             [&, m = m, n = n, k = k, batches = batches](cl_command_queue queue,
+                                                         cl_event* event) -> cl_int {
+               if (batches == 1) {
+                 return library().sgemm(Layout::kRowMajor, left->transpose, right->transpose, m, n,
+                                        k, scale, left->buffer, left->offset, left->line,
+                                        right->buffer, right->offset, right->line, kept, c->buffer,
+                                        c->offset, c->line, &queue, event);
+               }
+               return library().sgemm_batched(Layout::kRowMajor, left->transpose, right->transpose,
+                                              m, n, k, scale, left->buffer, left->offset,
+                                              left->line, left->batch, right->buffer, right->offset,
+                                              right->line, right->batch, kept, c->buffer, c->offset,
+                                              c->line, c->batch, batches, &queue, event);
+             });
   return true;
 }
 

@@ -102,9 +102,9 @@ bool is_pointwise(const Convolution& c, const at::Tensor& weight) {
 }
 
 /// out = weight * image + bias, where `out` and the image are those of a direction.
-void convolve(const char* op, const Convolution& c, const at::Tensor& weight,
-              std::int64_t columns, const at::Tensor& image, const Window& window,
-              const at::Tensor& bias, const at::Tensor& out) {
+void convolve(const char* op, const Convolution& c, const at::Tensor& weight, std::int64_t columns,
+              const at::Tensor& image, const Window& window, const at::Tensor& bias,
+              const at::Tensor& out) {
   const std::int64_t rows = out.size(1) / c.groups;
   const Sizes sizes{.m = rows,
                     .n = out.size(2) * out.size(3),
@@ -137,11 +137,11 @@ void fill_large(const Convolution& c, const at::Tensor& small, const at::Tensor&
   }
   const std::int64_t kernel = weight.size(2) * weight.size(3);
   const std::int64_t channels = weight.size(0) / c.groups;  // of a group of `small`
-  const at::Tensor turned = weight.reshape({c.groups, channels, weight.size(1), kernel})
-                                .transpose(1, 2)
-                                .contiguous()
-                                .view({c.groups * weight.size(1), channels, weight.size(2),
-                                       weight.size(3)});
+  const at::Tensor turned =
+      weight.reshape({c.groups, channels, weight.size(1), kernel})
+          .transpose(1, 2)
+          .contiguous()
+          .view({c.groups * weight.size(1), channels, weight.size(2), weight.size(3)});
   convolve("convolution_backward", c, turned, channels * kernel, small,
            spread_window_of(c, large, small, weight), bias, large);
 }
@@ -205,9 +205,9 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                        at::IntArrayRef output_padding, std::int64_t groups) {
   if (!is_taken(input)) {
-    return Fallback<decltype(convolution)>::call(
-        "aten::convolution_overrideable", "", input, weight, bias, stride, padding, dilation,
-        transposed, output_padding, groups);
+    return Fallback<decltype(convolution)>::call("aten::convolution_overrideable", "", input,
+                                                 weight, bias, stride, padding, dilation,
+                                                 transposed, output_padding, groups);
   }
   const Convolution all = made(stride, padding, dilation, groups);
   const at::Tensor dense = weight.contiguous();

@@ -21,10 +21,11 @@ std::array<Index, 23> shape(const Convolution& c, const at::Tensor& to, const at
   std::array<Index, 23> all{};
   auto next = all.begin();
   for (const std::int64_t one :
-       {to.size(0), to.size(1), to.size(2), to.size(3), from.size(2), from.size(3), weight.size(2),
-        weight.size(3), c.stride_y, c.stride_x, c.padding_y, c.padding_x, c.dilation_y,
-        c.dilation_x, times, from.stride(0), from.stride(1), from.stride(2), from.stride(3),
-        to.stride(0), to.stride(1), to.stride(2), to.stride(3)}) {
+       {to.size(0),     to.size(1),     to.size(2),     to.size(3),     from.size(2),
+        from.size(3),   weight.size(2), weight.size(3), c.stride_y,     c.stride_x,
+        c.padding_y,    c.padding_x,    c.dilation_y,   c.dilation_x,   times,
+        from.stride(0), from.stride(1), from.stride(2), from.stride(3), to.stride(0),
+        to.stride(1),   to.stride(2),   to.stride(3)}) {
     *next++ = static_cast<Index>(one);
   }
   return all;

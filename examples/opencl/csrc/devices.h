@@ -30,9 +30,9 @@ struct Device {
   bool host_accessible = false;  ///< whether the host uses that memory at the same addresses
   bool priorities = false;       ///< whether its queues can have priorities
   bool is_cpu = false;
-  bool blas = false;       ///< whether its products of matrices are CLBlast's
-  std::size_t units = 1;   ///< that compute in parallel
-  std::size_t memory = 0;  ///< in bytes
+  bool blas = false;             ///< whether its products of matrices are CLBlast's
+  std::size_t units = 1;         ///< that compute in parallel
+  std::size_t memory = 0;        ///< in bytes
   std::size_t local_memory = 0;  ///< of a work group, in bytes
   int vector = 4;                ///< how many floats it computes at once: 4, 8 or 16
   std::atomic<std::size_t> used = 0;

@@ -33,7 +33,8 @@ at::Tensor with_a_dimension(const at::Tensor& tensor) {
 
 at::Tensor as_places(const at::Tensor& index) { return index.to(at::kLong); }
 
-/// Elements of `data` for each place of an index of the same rank, which chooses in dimension `dim`.
+/// Elements of `data` for each place of an index of the same rank, which chooses in dimension
+/// `dim`.
 Chosen along(const at::Tensor& tensor, std::int64_t dim, const at::Tensor& given) {
   const at::Tensor data = with_a_dimension(tensor);
   const at::Tensor index = as_places(with_a_dimension(given));
@@ -57,8 +58,7 @@ void start_with(const at::Tensor& self, const at::Tensor& out) {
 
 /// Adds to elements of `out`, of any dtype for which the device has no addition: in another one.
 template <class Choose>
-void add_to(const char* op, const at::Tensor& out, const at::Tensor& values,
-            const Choose& choose) {
+void add_to(const char* op, const at::Tensor& out, const at::Tensor& values, const Choose& choose) {
   const int device = out.device().index();
   if (can_add(out.scalar_type(), device)) return add(op, choose(out), values);
   const auto wide = is_floating(out.scalar_type()) ? at::kFloat : at::kInt;
@@ -91,8 +91,8 @@ at::Tensor index_select(const at::Tensor& self, std::int64_t dim, const at::Tens
   at::DimVector sizes(data.sizes()), strides(data.strides());
   const auto place = static_cast<std::size_t>(axis);
   sizes[place] = index.numel();
-  at::Tensor out = at::empty(self.dim() == 0 ? at::IntArrayRef() : at::IntArrayRef(sizes),
-                             self.options());
+  at::Tensor out =
+      at::empty(self.dim() == 0 ? at::IntArrayRef() : at::IntArrayRef(sizes), self.options());
   at::DimVector along_axis(sizes.size(), 1);
   along_axis[place] = index.numel();
   strides[place] = 0;
@@ -141,9 +141,9 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad_output, const at::Ten
                                     bool scale_grad_by_freq) {
   check_index_dtype("embedding_backward", indices);
   if (scale_grad_by_freq) {
-    return Fallback<decltype(embedding_dense_backward)>::call(
-        "aten::embedding_dense_backward", "", grad_output, indices, num_weights, padding_idx,
-        scale_grad_by_freq);
+    return Fallback<decltype(embedding_dense_backward)>::call("aten::embedding_dense_backward", "",
+                                                              grad_output, indices, num_weights,
+                                                              padding_idx, scale_grad_by_freq);
   }
   const std::int64_t columns = grad_output.size(-1);
   const at::Tensor grad = grad_output.reshape({indices.numel(), columns});
@@ -200,8 +200,7 @@ at::Tensor& index_put_impl_(at::Tensor& self, const c10::List<std::optional<at::
   if (!accumulate) {
     write("index_put", chosen, spread);
   } else {
-    add_to("index_put", self, spread,
-           [&](const at::Tensor& sums) { return chosen_by(sums, all); });
+    add_to("index_put", self, spread, [&](const at::Tensor& sums) { return chosen_by(sums, all); });
   }
   return self;
 }

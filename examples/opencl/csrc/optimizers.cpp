@@ -26,14 +26,13 @@ class Together {
   Together(std::vector<at::Tensor> tensors, bool writes_gradient)
       : given_(std::move(tensors)), used_(given_), writes_gradient_(writes_gradient) {
     for (const at::Tensor& one : given_) {
-      TORCH_CHECK(one.sizes() == given_[0].sizes() &&
-                      one.scalar_type() == given_[0].scalar_type(),
+      TORCH_CHECK(one.sizes() == given_[0].sizes() && one.scalar_type() == given_[0].scalar_type(),
                   "fused optimizers: parameters, gradients and states have one shape and one "
                   "dtype, but got ",
                   one.sizes(), " of ", one.scalar_type(), " and ", given_[0].sizes(), " of ",
                   given_[0].scalar_type());
-      together_ = together_ && one.is_non_overlapping_and_dense() &&
-                  one.strides() == given_[0].strides();
+      together_ =
+          together_ && one.is_non_overlapping_and_dense() && one.strides() == given_[0].strides();
     }
     if (together_) return;
     for (at::Tensor& one : used_) one = one.contiguous();
@@ -61,7 +60,9 @@ struct Step {
   std::optional<at::Tensor> grad_scale, found_inf;
   std::vector<const char*> options;  ///< macros
 
-  static bool has(const std::optional<at::Tensor>& one) { return one.has_value() && one->defined(); }
+  static bool has(const std::optional<at::Tensor>& one) {
+    return one.has_value() && one->defined();
+  }
 };
 
 /// Runs a kernel for one parameter; `numbers` and `step` are its own arguments.
@@ -83,8 +84,8 @@ void run(const char* op, const char* function, const Step& step, const std::vect
   define("CHECKED", Step::has(step.found_inf));
   define("LR", step.lr_tensor.defined());
   for (const std::string known : {"AMSGRAD", "DECOUPLED", "NESTEROV", "MOMENTUM"}) {
-    define(known.c_str(), std::find(step.options.begin(), step.options.end(), known) !=
-                              step.options.end());
+    define(known.c_str(),
+           std::find(step.options.begin(), step.options.end(), known) != step.options.end());
   }
   macros = macros << 1 | (small ? 1U : 0U);
   Launch launch(op, parameter.device().index(), {"optimizers", function, nullptr, macros},
@@ -118,16 +119,18 @@ void adam(const char* op, Step step, const Adam& adam, at::TensorList parameters
           at::TensorList grads, at::TensorList averages, at::TensorList squares,
           at::TensorList greatest, at::TensorList steps) {
   if (adam.amsgrad) step.options.push_back("AMSGRAD");
-  const std::vector<float> numbers = {
-      static_cast<float>(adam.weight_decay),    static_cast<float>(adam.eps),
-      adam.maximize ? -1.F : 1.F,               static_cast<float>(1 - adam.beta1),
-      static_cast<float>(1 - adam.beta2),       static_cast<float>(std::log(adam.beta1)),
-      static_cast<float>(std::log(adam.beta2))};
+  const std::vector<float> numbers = {static_cast<float>(adam.weight_decay),
+                                      static_cast<float>(adam.eps),
+                                      adam.maximize ? -1.F : 1.F,
+                                      static_cast<float>(1 - adam.beta1),
+                                      static_cast<float>(1 - adam.beta2),
+                                      static_cast<float>(std::log(adam.beta1)),
+                                      static_cast<float>(std::log(adam.beta2))};
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     std::vector<at::Tensor> tensors = {parameters[i], grads[i], averages[i], squares[i]};
     if (adam.amsgrad) tensors.push_back(greatest[i]);
-    run(op, "adam", step, numbers, std::nullopt,
-        steps[i].to(parameters[i].device(), at::kFloat), tensors);
+    run(op, "adam", step, numbers, std::nullopt, steps[i].to(parameters[i].device(), at::kFloat),
+        tensors);
   }
 }
 
@@ -154,28 +157,27 @@ void sgd(Step step, const Sgd& sgd, at::TensorList parameters, at::TensorList gr
 }  // namespace
 
 // Each optimizer takes the learning rate as a number, or as a tensor.
-#define OCL_ADAM(name, Rate, ...)                                                              \
-  void name(at::TensorList self, at::TensorList grads, at::TensorList exp_avgs,                \
-            at::TensorList exp_avg_sqs, at::TensorList max_exp_avg_sqs,                        \
-            at::TensorList state_steps, Rate lr, double beta1, double beta2,                   \
-            double weight_decay, double eps, bool amsgrad, bool maximize,                      \
-            const std::optional<at::Tensor>& grad_scale,                                       \
-            const std::optional<at::Tensor>& found_inf) {                                      \
-    Step step{.grad_scale = grad_scale, .found_inf = found_inf, .options = {__VA_ARGS__}};     \
-    set_rate(step, lr);                                                                        \
-    adam(#name, step, {beta1, beta2, weight_decay, eps, amsgrad, maximize}, self, grads,       \
-         exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps);                                 \
+#define OCL_ADAM(name, Rate, ...)                                                                  \
+  void name(at::TensorList self, at::TensorList grads, at::TensorList exp_avgs,                    \
+            at::TensorList exp_avg_sqs, at::TensorList max_exp_avg_sqs,                            \
+            at::TensorList state_steps, Rate lr, double beta1, double beta2, double weight_decay,  \
+            double eps, bool amsgrad, bool maximize, const std::optional<at::Tensor>& grad_scale,  \
+            const std::optional<at::Tensor>& found_inf) {                                          \
+    Step step{.grad_scale = grad_scale, .found_inf = found_inf, .options = {__VA_ARGS__}};         \
+    set_rate(step, lr);                                                                            \
+    adam(#name, step, {beta1, beta2, weight_decay, eps, amsgrad, maximize}, self, grads, exp_avgs, \
+         exp_avg_sqs, max_exp_avg_sqs, state_steps);                                               \
   }
 
-#define OCL_SGD(name, Rate)                                                                  \
-  void name(at::TensorList self, at::TensorList grads, at::TensorList momentum_buffer_list,  \
-            double weight_decay, double momentum, Rate lr, double dampening, bool nesterov,  \
-            bool maximize, bool is_first_step, const std::optional<at::Tensor>& grad_scale,  \
-            const std::optional<at::Tensor>& found_inf) {                                    \
-    Step step{.grad_scale = grad_scale, .found_inf = found_inf};                             \
-    set_rate(step, lr);                                                                      \
-    sgd(step, {weight_decay, momentum, dampening, nesterov, maximize, is_first_step}, self,  \
-        grads, momentum_buffer_list);                                                        \
+#define OCL_SGD(name, Rate)                                                                        \
+  void name(at::TensorList self, at::TensorList grads, at::TensorList momentum_buffer_list,        \
+            double weight_decay, double momentum, Rate lr, double dampening, bool nesterov,        \
+            bool maximize, bool is_first_step, const std::optional<at::Tensor>& grad_scale,        \
+            const std::optional<at::Tensor>& found_inf) {                                          \
+    Step step{.grad_scale = grad_scale, .found_inf = found_inf};                                   \
+    set_rate(step, lr);                                                                            \
+    sgd(step, {weight_decay, momentum, dampening, nesterov, maximize, is_first_step}, self, grads, \
+        momentum_buffer_list);                                                                     \
   }
 
 namespace {

@@ -33,7 +33,9 @@ struct Pooling {
 };
 
 /// An image with a batch.
-at::Tensor batched(const at::Tensor& image) { return image.dim() == 3 ? image.unsqueeze(0) : image; }
+at::Tensor batched(const at::Tensor& image) {
+  return image.dim() == 3 ? image.unsqueeze(0) : image;
+}
 
 bool is_small(const at::Tensor& tensor) {
   std::int64_t last = tensor.numel();
@@ -71,8 +73,8 @@ void pool(const char* op, const char* function, const Pooling& pooling, const at
                                batched(indices.defined() ? indices : small)};
   const bool narrow = std::all_of(std::begin(images), std::end(images), is_small);
   const Dtype dtype = dtype_of(to.scalar_type());
-  const std::uint64_t macros = (narrow ? 1U : 0U) | (pooling.adaptive ? 2U : 0U) |
-                               static_cast<unsigned>(dtype.code) << 2;
+  const std::uint64_t macros =
+      (narrow ? 1U : 0U) | (pooling.adaptive ? 2U : 0U) | static_cast<unsigned>(dtype.code) << 2;
   Launch launch(op, to.device().index(), {"pooling", function, nullptr, macros}, [&] {
     return std::string("#define INDEX ") + (narrow ? "int" : "long") + "\n#define TYPE " +
            dtype.name + (pooling.adaptive ? "\n#define ADAPTIVE" : "") + "\n";
@@ -93,9 +95,8 @@ void pool(const char* op, const char* function, const Pooling& pooling, const at
 /// Raises PyTorch's error for dtypes that it does not pool either.
 void check_dtype(const char* kernel, const at::Tensor& self, bool int32) {
   const auto type = self.scalar_type();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      is_floating(type) || type == at::kLong || (int32 && type == at::kInt), '"', kernel,
-      "\" not implemented for '", type, "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(is_floating(type) || type == at::kLong || (int32 && type == at::kInt),
+                              '"', kernel, "\" not implemented for '", type, "'");
 }
 
 }  // namespace
@@ -168,8 +169,10 @@ at::Tensor adaptive_avg_pool2d(const at::Tensor& self, at::IntArrayRef output_si
 }
 
 at::Tensor adaptive_avg_pool2d_backward(const at::Tensor& grad_output, const at::Tensor& self) {
-  TORCH_CHECK(grad_output.dim() == self.dim(), "adaptive_avg_pool2d_backward(): Expected "
-              "grad_output to have the dimensions of the input, but got ", grad_output.sizes());
+  TORCH_CHECK(grad_output.dim() == self.dim(),
+              "adaptive_avg_pool2d_backward(): Expected "
+              "grad_output to have the dimensions of the input, but got ",
+              grad_output.sizes());
   TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected dtype ",
               self.scalar_type(), " for `grad_output` but got dtype ", grad_output.scalar_type());
   check_dtype("adaptive_avg_pool2d_backward", self, false);

@@ -20,7 +20,7 @@ struct Blocks {
   std::int64_t vector;
 };
 
-constexpr std::int64_t kLinesApart = 32;  // at most; see A_LINE and B_LINE
+constexpr std::int64_t kLinesApart = 32;                       // at most; see A_LINE and B_LINE
 constexpr std::size_t kUsefulMemory = std::size_t{512} << 10;  // the caches of a core hold it
 constexpr std::int64_t kLeastWork = std::int64_t{1} << 18;     // multiplications of a work item
 
@@ -37,9 +37,9 @@ Blocks blocks_of(const Device& device, std::size_t number) {
   const std::int64_t rows = device.vector == 16 ? 12 : 6;
   const std::size_t most = std::min(device.local_memory, kUsefulMemory);
   Blocks blocks{96, 256, 240, rows, device.vector};
-  for (const Blocks& smaller : {Blocks{48, 128, 96, rows, device.vector},
-                                Blocks{24, 64, 32, rows, device.vector},
-                                Blocks{12, 32, 16, rows, device.vector}}) {
+  for (const Blocks& smaller :
+       {Blocks{48, 128, 96, rows, device.vector}, Blocks{24, 64, 32, rows, device.vector},
+        Blocks{12, 32, 16, rows, device.vector}}) {
     if (bytes_of(blocks, number) <= most) break;
     blocks = smaller;
   }
@@ -90,10 +90,10 @@ struct Problem {
         strides{of(a), of(b), of(out), added == nullptr ? std::array<Index, 5>{} : of(*added)} {
     const Window* const one = a.window != nullptr ? a.window : b.window;
     if (one == nullptr) return;
-    window = as({one->kernel_y, one->kernel_x, one->columns, one->step_y, one->step_x,
-                 one->dilation_y, one->dilation_x, one->begin_y, one->begin_x, one->divisor_y,
-                 one->divisor_x, one->size_y, one->size_x, one->channel, one->stride_y,
-                 one->stride_x});
+    window =
+        as({one->kernel_y, one->kernel_x, one->columns, one->step_y, one->step_x, one->dilation_y,
+            one->dilation_x, one->begin_y, one->begin_x, one->divisor_y, one->divisor_x,
+            one->size_y, one->size_x, one->channel, one->stride_y, one->stride_x});
   }
 
   template <std::size_t count>

@@ -21,7 +21,7 @@ struct Window {
   std::int64_t kernel_y, kernel_x;
   std::int64_t columns;  ///< how many windows are side by side
   std::int64_t step_y, step_x, dilation_y, dilation_x, begin_y, begin_x, divisor_y, divisor_x;
-  std::int64_t size_y, size_x;         ///< of the image
+  std::int64_t size_y, size_x;               ///< of the image
   std::int64_t channel, stride_y, stride_x;  ///< its strides
 };
 

@@ -97,7 +97,8 @@ class Queue {
   const int device_;
   std::deque<Queued> queued_;  ///< what has not completed when this was last asked
   std::size_t unflushed_ = 0;
-  bool may_fault_ = false;  ///< whether a kernel that reports indices was queued since the last wait
+  bool may_fault_ =
+      false;  ///< whether a kernel that reports indices was queued since the last wait
   std::atomic<cl_command_buffer_khr> recording_ = nullptr;  ///< of the graph, while it is captured
   std::vector<cl_kernel> kernels_;                          ///< of that graph
   std::string failure_;  ///< of the first command that failed since the last one was reported

@@ -26,8 +26,10 @@ void triangle(const char* op, bool lower, const at::Tensor& self, std::int64_t d
   const std::size_t bytes = out.itemsize();
   const std::uint64_t macros = (small ? 1U : 0U) | (lower ? 2U : 0U) | bytes << 2;
   Launch launch(op, out.device().index(), {"triangle", "triangle", nullptr, macros}, [&] {
-    const char* const raw =
-        bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : "ulong";
+    const char* const raw = bytes == 1   ? "uchar"
+                            : bytes == 2 ? "ushort"
+                            : bytes == 4 ? "uint"
+                                         : "ulong";
     return std::string("#define INDEX ") + (small ? "int" : "long") + "\n#define RAW " + raw +
            (lower ? "\n#define LOWER\n" : "\n");
   });

@@ -12,7 +12,6 @@ from comparing import DTYPES, FLOATING, Call, check
 from torch.nn import functional as F
 
 
-
 def whole(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randint(-3, 4, shape).to(dtype)
 
@@ -138,7 +137,11 @@ def makers() -> Iterator[Call]:
             yield "arange", arange(dtype, *limits), (whole((1,)),)
     yield "arange", arange(torch.float32, 0.5, 70_000, 0.25), (whole((1,)),)
     yield "arange", arange(torch.int64, 2**40, 2**40 + 5), (whole((1,)),)
-    yield "arange", lambda x: torch.arange(3.0, device=x.device, out=x.new_ones(6)[::2]), (whole((1,)),)
+    yield (
+        "arange",
+        lambda x: torch.arange(3.0, device=x.device, out=x.new_ones(6)[::2]),
+        (whole((1,)),),
+    )
 
 
 def arange(dtype: torch.dtype, *limits: float) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -13,7 +13,6 @@ from comparing import FLOATING, Call, check, gradient
 from torch.nn import functional as F
 
 
-
 def whole(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Numbers of which sums are exact in float32, whatever their order."""
     return torch.randint(-3, 4, shape).to(dtype)

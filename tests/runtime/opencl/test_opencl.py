@@ -50,7 +50,17 @@ def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
 
-@pytest.mark.parametrize(("file", "calls"), [("check_kernels.py", 350), ("check_rows.py", 900), ("check_layers.py", 140), ("check_products.py", 700), ("check_indexing.py", 1000), ("check_optimizers.py", 70)])
+@pytest.mark.parametrize(
+    ("file", "calls"),
+    [
+        ("check_kernels.py", 350),
+        ("check_rows.py", 900),
+        ("check_layers.py", 140),
+        ("check_products.py", 700),
+        ("check_indexing.py", 1000),
+        ("check_optimizers.py", 70),
+    ],
+)
 def test_kernels_compute_what_the_cpu_does(
     python: Path, memory: str, compiled: Path, file: str, calls: int
 ) -> None:
@@ -112,7 +122,9 @@ INDEXES = {
     "gather": "x.gather(0, wrong)",
     "scatter": "x.scatter(0, wrong, x[:2])",
     "scatter_add": "x.scatter_add(0, wrong, x[:2])",
-    "embedding_dense_backward": "torch.ops.aten.embedding_dense_backward(x[:2, None], wrong, 5, -1, False)",
+    "embedding_dense_backward": (
+        "torch.ops.aten.embedding_dense_backward(x[:2, None], wrong, 5, -1, False)"
+    ),
 }
 
 

@@ -139,7 +139,8 @@ Number line_product(Shape s, global const Memory* from, global const Memory* sma
   if (stride == 1 && s.from_strides[3] == 1 && s.to_strides[3] == 1) {
     for (; i + LANES <= end; i += LANES) {
       for (int lane = 0; lane < LANES; ++lane) {
-        sums[lane] += JOIN(load_, TYPE)(from, first + i + lane) * JOIN(load_, TYPE)(small, i + lane);
+        sums[lane] += JOIN(load_, TYPE)(from, first + i + lane) *
+                      JOIN(load_, TYPE)(small, i + lane);
       }
     }
   }
