@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run
 
-#: The device tests of what the runtime itself does; `./dev opencl` runs all of them.
+#: The device tests of what the runtime itself does; with `--every-test` all of them run.
 DEVICE_TESTS = [
     "copies",
     "graphs",
@@ -43,8 +43,11 @@ def test_its_own_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     assert "skipped" not in done.stdout
 
 
-def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
-    tests = [f"test_{name}.py" for name in DEVICE_TESTS]
+def test_device_tests_pass(
+    python: Path, memory: str, compiled: Path, request: pytest.FixtureRequest
+) -> None:
+    every = request.config.getoption("--every-test")
+    tests = [] if every else [f"test_{name}.py" for name in DEVICE_TESTS]
     command = ["-m", "backendkit.device_tests", "--device", "ocl", "-q", *tests]
     done = run(python, *command, cwd=compiled, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
