@@ -101,6 +101,7 @@ const std::vector<Registered>& commands() {
         "build a wheel and verify it",
         {{"out", "DIR", "where the wheel goes; default: dist"},
          kPython,
+         {"from", "WHEEL", "one that CMake built, instead of building it with setup.py"},
          {"torch", "RELEASES", "one wheel for several releases of PyTorch, such as 2.12,2.13"},
          {"with-pip", "", "let pip get those that are not installed"},
          {"local-version", "", "a wheel for each release, with +torch2.13 in its version"},
@@ -114,6 +115,7 @@ const std::vector<Registered>& commands() {
          options.out = a.value("out");
          options.python = a.value("python");
          options.smoke = !a.has("no-smoke");
+         options.from = a.value("from");
          options.torch = a.value("torch");
          options.with_pip = a.has("with-pip");
          options.local_version = a.has("local-version");

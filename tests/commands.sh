@@ -10,7 +10,9 @@ fuzz() {
 }
 
 bench() {
-  set_up
+  local driver=(ocl-icd-libopencl1 opencl-headers pocl-opencl-icd)
+  [[ " $* " == *" opencl "* ]] || driver=()
+  set_up "${driver[@]}"
   cmake_build release all
   environments
   "$base/bin/python" tests/bench/bench.py "$@"
@@ -29,7 +31,7 @@ frameworks() {
 }
 
 platforms() {
-  set_up clang g++-aarch64-linux-gnu qemu-user
+  set_up clang libclang-rt-dev g++-aarch64-linux-gnu qemu-user
   cmake_build release backendgen
   tools_environment
   variables

@@ -49,6 +49,15 @@ void report_failed_build(const WheelBuild& build, const Description& description
   context.console.report(problem);
 }
 
+/// Makes the folder of a build, and removes the files in it; false, reported, when that fails.
+bool empty_folder(const fs::path& folder, Context& context) {
+  if (!make_folders(folder, context)) return false;
+  for (const std::string& name : context.disk.list(folder)) {
+    std::ignore = context.disk.remove(folder / name);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string shown(const fs::path& path, const Context& context) {
@@ -78,10 +87,7 @@ fs::path wheel_in(const fs::path& folder, const Disk& disk) {
 
 std::optional<BuiltWheel> build_wheel(const WheelBuild& build, const Description& description,
                                       Context& context) {
-  if (!make_folders(build.folder, context)) return std::nullopt;
-  for (const std::string& name : context.disk.list(build.folder)) {
-    std::ignore = context.disk.remove(build.folder / name);
-  }
+  if (!empty_folder(build.folder, context)) return std::nullopt;
   context.console.status(
       "Building",
       fmt::format("{} {} for PyTorch {}{}", description.package.value, description.version.value,
@@ -109,6 +115,25 @@ std::optional<BuiltWheel> build_wheel(const WheelBuild& build, const Description
     return std::nullopt;
   }
   return BuiltWheel{wheel, build.python, build.torch};
+}
+
+std::optional<BuiltWheel> take_wheel(const WheelBuild& build, const fs::path& wheel,
+                                     Context& context) {
+  const auto refuse = [&](const std::string& why) {
+    context.refuse(fmt::format("cannot take {}: {}", shown(wheel, context), why),
+                   "name the wheel that the target `..._wheel` of CMake built");
+    return std::nullopt;
+  };
+  if (wheel.extension() != ".whl") return refuse("it is not a wheel");
+  const auto bytes = context.disk.read(wheel);
+  if (!bytes) return refuse(bytes.why());
+  if (!empty_folder(build.folder, context)) return std::nullopt;
+  const fs::path copy = build.folder / wheel.filename();
+  if (const auto written = context.disk.write(copy, *bytes); !written) {
+    context.refuse(fmt::format("cannot write {}: {}", shown(copy, context), written.why()));
+    return std::nullopt;
+  }
+  return BuiltWheel{copy, build.python, build.torch};
 }
 
 }  // namespace backendgen

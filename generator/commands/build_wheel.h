@@ -43,4 +43,8 @@ std::filesystem::path wheel_in(const std::filesystem::path& folder, const Disk& 
 std::optional<BuiltWheel> build_wheel(const WheelBuild& build, const Description& description,
                                       Context& context);
 
+/// Takes a wheel that CMake built: a copy of it in the build's folder. What goes wrong is reported.
+std::optional<BuiltWheel> take_wheel(const WheelBuild& build, const std::filesystem::path& wheel,
+                                     Context& context);
+
 }  // namespace backendgen

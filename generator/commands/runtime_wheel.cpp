@@ -27,7 +27,8 @@ bool options_fit(const WheelOptions& options, Context& context) {
   const struct {
     const char* name;
     bool given;
-  } others[] = {{"--torch", !options.torch.empty()},
+  } others[] = {{"--from", !options.from.empty()},
+                {"--torch", !options.torch.empty()},
                 {"--with-pip", options.with_pip},
                 {"--local-version", options.local_version},
                 {"--debug-symbols", options.debug_symbols}};

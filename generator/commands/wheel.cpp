@@ -138,7 +138,9 @@ std::optional<BuiltWheel> make_wheel(Project& project, const WheelRelease& relea
     build.torch = analysis->torch->version;
   }
   build.debug_symbols = project.options.debug_symbols;
-  auto wheel = build_wheel(build, project.description, context);
+  auto wheel = project.options.from.empty()
+                   ? build_wheel(build, project.description, context)
+                   : take_wheel(build, context.folder / project.options.from, context);
   if (!wheel || !finish(project, build, name, *wheel, context)) return std::nullopt;
   const Description& description = project.description;
   const bool good = run_tool(wheel->python, "verify_wheel",
@@ -173,6 +175,11 @@ int run_wheel(const WheelOptions& options, Context& context) {
   const auto started = std::chrono::steady_clock::now();
   const auto opened = open_description(options.description, context);
   if (!opened) return kNo;
+  if (!options.from.empty() && !options.torch.empty()) {
+    context.refuse("`--from` does not go with `--torch`",
+                   "finish the wheel of each release, and join them: `backendgen merge`");
+    return kUsage;
+  }
   if (options.with_pip && options.torch.empty()) {
     context.refuse("`--with-pip` goes with `--torch`",
                    "name the releases: `backendgen wheel --torch 2.12,2.13 --with-pip`");
@@ -183,9 +190,10 @@ int run_wheel(const WheelOptions& options, Context& context) {
   project.out = options.out.empty() ? opened->folder / "dist" : context.folder / options.out;
   const auto releases = releases_of(project, context);
   if (!releases) return kNo;
-  if (context.disk.look(opened->folder / "setup.py") != Entry::kFile) {
+  if (options.from.empty() && context.disk.look(opened->folder / "setup.py") != Entry::kFile) {
     return context.refuse(fmt::format("{} has no setup.py", shown(opened->folder, context)),
-                          fmt::format("to use only CMake, build the target `{}_wheel`",
+                          fmt::format("to use only CMake, build the target `{}_wheel`, and name "
+                                      "the wheel: `--from WHEEL`",
                                       project.description.name.value));
   }
   const auto runtime = runtime_facts(*opened, project.description, context);

@@ -12,6 +12,7 @@ struct WheelOptions {
   std::string out;             // where the wheel goes; empty: dist/ of the project
   std::string python;          // the interpreter that builds it; empty: the default one
   bool smoke = true;           // import torch and use the device, with the wheel installed aside
+  std::string from;            // a wheel that is there; empty: setup.py builds it
   std::string torch;           // releases with commas between; empty: the one that `python` has
   bool with_pip = false;       // of `torch`, those that are not installed
   bool local_version = false;  // the release in the wheel's version; several wheels, not joined
@@ -20,8 +21,8 @@ struct WheelOptions {
   bool repair = false;         // a manylinux tag, and the libraries of [wheel] bundle inside
 };
 
-/// `backendgen wheel`: builds a project's wheel through pip, for each release of PyTorch, opens
-/// them, proves them and joins them into one. Exit status.
+/// `backendgen wheel`: builds a project's wheel through pip, for each release of PyTorch, or takes
+/// the one that CMake built; opens them, proves them and joins them into one. Exit status.
 int run_wheel(const WheelOptions& options, Context& context);
 
 }  // namespace backendgen

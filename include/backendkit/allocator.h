@@ -50,8 +50,9 @@ class RuntimeMemory {
   }
 
   /// Without events this waits for the stream's work and returns null.
-  Event record(c10::StreamId stream) {
+  Event record(std::int64_t memory) {
     const auto device = static_cast<c10::DeviceIndex>(device_);
+    const c10::StreamId stream = Captures::stream_of(memory);
     if constexpr (HasEvents<Runtime>) {
       return recorded_event<Runtime>(device, stream, false);
     } else {
@@ -93,9 +94,9 @@ class Allocator final : public DeviceAllocatorBase {
     const c10::Device where(kDeviceType, index);
     if (bytes == 0) return {nullptr, nullptr, &free_block, where};
     Devices<Runtime>::use();
-    const c10::StreamId stream = Streams<Runtime>::current(index);
-    MemoryBlock* const block = cache(device).allocate(bytes, stream);
-    if (block == nullptr) out_of_memory(bytes, device, stream);
+    const std::int64_t memory = Captures::memory_of(index, Streams<Runtime>::current(index));
+    MemoryBlock* const block = cache(device).allocate(bytes, memory);
+    if (block == nullptr) out_of_memory(bytes, device, memory);
     report(block, static_cast<std::int64_t>(block->bytes), where);
     return {block->pointer, block, &free_block, where};
   }
@@ -142,7 +143,7 @@ class Allocator final : public DeviceAllocatorBase {
     if (block == nullptr) return;
     TORCH_CHECK(block->device == device, "record_stream: the stream belongs to device ",
                 static_cast<int>(device), ", but the memory belongs to device ", block->device);
-    cache(device).record_stream(block, stream);
+    cache(device).record_stream(block, Captures::memory_of(device, stream));
   }
 
   /// Prepares a storage so that PyTorch can share its memory until it is written, as
@@ -325,7 +326,7 @@ class Allocator final : public DeviceAllocatorBase {
         static_cast<std::size_t>(now.reserved_bytes.all().current), where);
   }
 
-  [[noreturn]] static void out_of_memory(std::size_t bytes, int device, c10::StreamId stream) {
+  [[noreturn]] static void out_of_memory(std::size_t bytes, int device, std::int64_t memory) {
     OutOfMemory report;
     report.device = device;
     report.bytes = bytes;
@@ -343,7 +344,7 @@ class Allocator final : public DeviceAllocatorBase {
         // Programs handle the out-of-memory error, which is useful without these figures too.
       }
     }
-    cache(device).remember_out_of_memory(bytes, stream, report.info ? report.info->free : 0);
+    cache(device).remember_out_of_memory(bytes, memory, report.info ? report.info->free : 0);
     report.raise();
   }
 };

@@ -128,6 +128,10 @@ class Fallbacks {
     const bool stays = target.type() != kDeviceType;  // results, on the CPU or another device
     const c10::Device ours = stays ? device : target;
     const c10::DeviceGuard guard(ours);
+    if (Captures::recording(ours.index(), Streams<Runtime>::current(ours.index()))) {
+      Streams<Runtime>::cannot_record(
+          ours.index(), c10::toString(op.operator_name()) + ", which the CPU computes");
+    }
     Tensors tensors(ours);
     const std::vector<c10::IValue> before(stack->begin() + static_cast<std::ptrdiff_t>(first),
                                           stack->end());

@@ -12,7 +12,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
-#include <backendkit/device/device.h>
+#include <backendkit/stream.h>
 
 namespace backendkit {
 
@@ -116,13 +116,14 @@ at::Generator make_generator(c10::DeviceIndex index) {
 /// Call this in a random kernel, once per call of its operator: reserves up to `increment` numbers
 /// per thread from the operator's generator or, if it was given none, from the current device's
 /// default one, and returns where they start. Throws if the generator belongs to another type of
-/// device.
+/// device, or if the current stream records a graph: each of its runs would draw the same numbers.
 template <class Runtime>
 PhiloxState philox_state(const std::optional<at::Generator>& generator, std::uint64_t increment) {
   const at::Generator& used = generator.has_value() && generator->defined()
                                   ? *generator
                                   : default_generator<Runtime>(Devices<Runtime>::current());
   auto* const ours = at::check_generator<Generator>(used);
+  Streams<Runtime>::cannot_record(ours->device().index(), "random numbers");
   const std::lock_guard<std::mutex> lock(ours->mutex_);
   return ours->draw(increment);
 }

@@ -96,7 +96,7 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   void synchronizeDevice(const c10::DeviceIndex index) const {
-    Devices<Runtime>::synchronize(index);
+    Streams<Runtime>::synchronize_all(index);
     InFlight::release(index);
   }
 

@@ -89,8 +89,9 @@ class MemoryOperators {
     std::vector<std::int64_t> blocks;
     const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
     for (const MemorySegment& one : cache(device).snapshot()) {
-      segments.insert(segments.end(), {number(one.address), number(one.bytes), one.stream,
-                                       number(one.small), number(one.blocks.size())});
+      segments.insert(segments.end(),
+                      {number(one.address), number(one.bytes), Captures::stream_of(one.stream),
+                       number(one.small), number(one.blocks.size())});
       for (const MemorySegment::Block& block : one.blocks) {
         blocks.insert(blocks.end(), {number(block.bytes), number(block.requested),
                                      number(block.allocated), number(block.active)});
@@ -114,7 +115,7 @@ class MemoryOperators {
       actions.emplace_back(name_of(event.action));
       rows.insert(rows.end(),
                   {static_cast<std::int64_t>(event.address), static_cast<std::int64_t>(event.bytes),
-                   event.stream, event.time_us});
+                   Captures::stream_of(event.stream), event.time_us});
     }
     return {std::move(actions), std::move(rows)};
   }

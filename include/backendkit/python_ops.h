@@ -71,7 +71,7 @@ class PythonOperators {
 
   static void synchronize(std::int64_t device) {
     const c10::DeviceIndex where = index(device);
-    Devices<Runtime>::synchronize(where);
+    Streams<Runtime>::synchronize_all(where);
     InFlight::release(where);
   }
 

@@ -37,6 +37,9 @@ struct DeviceProperties {
   int minor = 0;
 };
 
+/// Work that the vendor's driver has recorded, to run again.
+using GraphHandle = void*;
+
 /// What a backend keeps with a tensor besides its values, as it is saved: true or false by name.
 /// PyTorch uses the names "conj" and "neg" itself.
 using TensorMetadata = std::unordered_map<std::string, bool>;
@@ -266,6 +269,62 @@ concept HasCopyPeer = requires(void* dst, int dst_device, const void* src, int s
 template <class Runtime>
 concept HasPeers = HasCanAccessPeer<Runtime> && HasCopyPeer<Runtime>;
 
+/// `void begin_capture(backendkit::StreamHandle stream, int device)`: from now on, work queued on
+/// the stream is recorded instead of run. The stream is not the default one. If it throws, nothing
+/// is recorded.
+template <class Runtime>
+concept HasBeginCapture = requires(StreamHandle stream, int device) {
+  { Runtime::begin_capture(stream, device) } -> std::same_as<void>;
+};
+
+/// `backendkit::GraphHandle end_capture(backendkit::StreamHandle stream, int device)`: ends it and
+/// returns what was recorded; never null. If it throws, the stream runs its work again all the same.
+/// Also called after a capture that failed.
+template <class Runtime>
+concept HasEndCapture = requires(StreamHandle stream, int device) {
+  { Runtime::end_capture(stream, device) } -> std::same_as<GraphHandle>;
+};
+
+/// `void instantiate_graph(backendkit::GraphHandle graph, int device)`: prepares a graph to run.
+/// Called once, before the first `replay_graph`.
+template <class Runtime>
+concept HasInstantiateGraph = requires(GraphHandle graph, int device) {
+  { Runtime::instantiate_graph(graph, device) } -> std::same_as<void>;
+};
+
+/// `void replay_graph(backendkit::GraphHandle graph, backendkit::StreamHandle stream, int device)`:
+/// queues the recorded work, with the addresses that it had, in order with other work on the
+/// stream.
+template <class Runtime>
+concept HasReplayGraph = requires(GraphHandle graph, StreamHandle stream, int device) {
+  { Runtime::replay_graph(graph, stream, device) } -> std::same_as<void>;
+};
+
+/// `void destroy_graph(backendkit::GraphHandle graph, int device)`: destroys a graph, all of whose
+/// runs have completed. Must not throw.
+template <class Runtime>
+concept HasDestroyGraph = requires(GraphHandle graph, int device) {
+  { Runtime::destroy_graph(graph, device) } -> std::same_as<void>;
+};
+
+/// Graphs: `torch.accelerator.Graph` of PyTorch 2.12 and newer. Needs the five functions above, and
+/// those for streams.
+template <class Runtime>
+concept HasGraphs = HasStreams<Runtime> && HasBeginCapture<Runtime> && HasEndCapture<Runtime> &&
+    HasInstantiateGraph<Runtime> && HasReplayGraph<Runtime> && HasDestroyGraph<Runtime>;
+
+/// `bool copy_elements(const at::Tensor& src, const at::Tensor& dst)`: copies the elements of one
+/// tensor to the other, converting them to its dtype, in order with other work on the current
+/// stream. Both are on the current device and have the same sizes; strides and dtypes differ as
+/// they like, and no element of `dst` is in the memory of another, or of `src`. Returns false, and
+/// does nothing, if the device has no kernel for these; then the host copies. Used for copies
+/// within a device that are not copies of bytes, and for the elements of tensors with gaps that
+/// come from the host or go there.
+template <class Runtime>
+concept HasCopyElements = requires(const at::Tensor& src, const at::Tensor& dst) {
+  { Runtime::copy_elements(src, dst) } -> std::same_as<bool>;
+};
+
 /// `backendkit::DeviceProperties properties(int device)`: called once per device in a process.
 /// Enables `get_device_properties`, `get_device_name` and `get_device_capability` of `torch.foo`.
 template <class Runtime>
@@ -291,107 +350,5 @@ concept HasLoadMetadata = requires(const at::Tensor& tensor, TensorMetadata& met
 /// tensor. Needs the two functions above.
 template <class Runtime>
 concept HasMetadata = HasSaveMetadata<Runtime> && HasLoadMetadata<Runtime>;
-
-// Whether a Runtime has a function of that name, with any signature.
-#define BACKENDKIT_RUNTIME_HAS(function) (requires { &Runtime::function; })
-
-/// Fails to compile if an optional function has a wrong signature, and shows the expected one;
-/// fails also if a group is incomplete.
-template <class Runtime>
-constexpr bool check_optional_functions() {
-#define BACKENDKIT_CHECK_OPTIONAL(concept_, function, signature)        \
-  static_assert(!BACKENDKIT_RUNTIME_HAS(function) || concept_<Runtime>, \
-                "Runtime::" #function " must be: static " signature)
-  BACKENDKIT_CHECK_OPTIONAL(HasCreateStream, create_stream,
-                            "backendkit::StreamHandle create_stream(int device, int priority)");
-  BACKENDKIT_CHECK_OPTIONAL(HasSynchronizeStream, synchronize_stream,
-                            "void synchronize_stream(backendkit::StreamHandle stream, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasQueryStream, query_stream,
-                            "bool query_stream(backendkit::StreamHandle stream, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasCreateEvent, create_event,
-                            "backendkit::EventHandle create_event(int device, bool timing)");
-  BACKENDKIT_CHECK_OPTIONAL(HasDestroyEvent, destroy_event,
-                            "void destroy_event(backendkit::EventHandle event, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasRecordEvent, record_event,
-                            "void record_event(backendkit::EventHandle event, "
-                            "backendkit::StreamHandle stream, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasWaitEvent, wait_event,
-                            "void wait_event(backendkit::StreamHandle stream, "
-                            "backendkit::EventHandle event, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasQueryEvent, query_event,
-                            "bool query_event(backendkit::EventHandle event, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasSynchronizeEvent, synchronize_event,
-                            "void synchronize_event(backendkit::EventHandle event, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasElapsedMs, elapsed_ms,
-                            "double elapsed_ms(backendkit::EventHandle start, "
-                            "backendkit::EventHandle end, int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasMemoryInfo, memory_info,
-                            "backendkit::MemoryInfo memory_info(int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasAllocateHost, allocate_host,
-                            "void* allocate_host(std::size_t bytes)");
-  BACKENDKIT_CHECK_OPTIONAL(HasDeallocateHost, deallocate_host,
-                            "void deallocate_host(void* pointer, std::size_t bytes)");
-  BACKENDKIT_CHECK_OPTIONAL(HasIsHostPointer, is_host_pointer,
-                            "bool is_host_pointer(const void* pointer)");
-  BACKENDKIT_CHECK_OPTIONAL(HasCanAccessPeer, can_access_peer,
-                            "bool can_access_peer(int device, int peer)");
-  BACKENDKIT_CHECK_OPTIONAL(HasCopyPeer, copy_peer,
-                            "void copy_peer(void* dst, int dst_device, const void* src, "
-                            "int src_device, std::size_t bytes, backendkit::StreamHandle stream)");
-  BACKENDKIT_CHECK_OPTIONAL(HasProperties, properties,
-                            "backendkit::DeviceProperties properties(int device)");
-  BACKENDKIT_CHECK_OPTIONAL(HasSaveMetadata, save_metadata,
-                            "void save_metadata(const at::Tensor& tensor, "
-                            "backendkit::TensorMetadata& metadata)");
-  BACKENDKIT_CHECK_OPTIONAL(HasLoadMetadata, load_metadata,
-                            "void load_metadata(const at::Tensor& tensor, "
-                            "backendkit::TensorMetadata& metadata)");
-#undef BACKENDKIT_CHECK_OPTIONAL
-  constexpr bool any_stream =
-      HasCreateStream<Runtime> || HasSynchronizeStream<Runtime> || HasQueryStream<Runtime>;
-  static_assert(
-      !any_stream || HasStreams<Runtime>,
-      "a Runtime with streams must implement create_stream, synchronize_stream and query_stream");
-  constexpr bool any_event = HasCreateEvent<Runtime> || HasDestroyEvent<Runtime> ||
-                             HasRecordEvent<Runtime> || HasWaitEvent<Runtime> ||
-                             HasQueryEvent<Runtime> || HasSynchronizeEvent<Runtime>;
-  static_assert(!any_event || HasEvents<Runtime>,
-                "a Runtime with events must implement create_event, destroy_event, record_event, "
-                "wait_event, query_event and synchronize_event");
-  constexpr bool any_pinned =
-      HasAllocateHost<Runtime> || HasDeallocateHost<Runtime> || HasIsHostPointer<Runtime>;
-  static_assert(!any_pinned || HasPinnedMemory<Runtime>,
-                "a Runtime with pinned memory must implement allocate_host, deallocate_host and "
-                "is_host_pointer");
-  static_assert(HasCanAccessPeer<Runtime> == HasCopyPeer<Runtime>,
-                "a Runtime with peer copies must implement can_access_peer and copy_peer");
-  static_assert(HasSaveMetadata<Runtime> == HasLoadMetadata<Runtime>,
-                "a Runtime with metadata must implement save_metadata and load_metadata");
-  static_assert(
-      !HasElapsedMs<Runtime> || HasEvents<Runtime>,
-      "a Runtime with elapsed_ms must also implement the functions for events: create_event "
-      "and the others");
-  return true;
-}
-
-#undef BACKENDKIT_RUNTIME_HAS
-
-/// Fails to compile if a Runtime lacks a required function, and shows the expected signature.
-template <class Runtime>
-constexpr bool check_runtime() {
-  static_assert(HasDeviceCount<Runtime>, "Runtime needs: static int device_count()");
-  static_assert(HasCurrentDevice<Runtime>, "Runtime needs: static int current_device()");
-  static_assert(HasSetDevice<Runtime>, "Runtime needs: static void set_device(int device)");
-  static_assert(HasAllocate<Runtime>,
-                "Runtime needs: static void* allocate(std::size_t bytes, int device)");
-  static_assert(
-      HasDeallocate<Runtime>,
-      "Runtime needs: static void deallocate(void* pointer, std::size_t bytes, int device)");
-  static_assert(HasCopy<Runtime>,
-                "Runtime needs: static void copy(void* dst, const void* src, std::size_t bytes, "
-                "backendkit::CopyKind kind, backendkit::StreamHandle stream)");
-  static_assert(HasSynchronize<Runtime>, "Runtime needs: static void synchronize(int device)");
-  return check_optional_functions<Runtime>();
-}
 
 }  // namespace backendkit

@@ -9,6 +9,7 @@
 
 #include <c10/core/Stream.h>
 
+#include <backendkit/captures.h>
 #include <backendkit/device/device.h>
 
 namespace backendkit {
@@ -90,6 +91,7 @@ class Streams {
     if constexpr (HasStreams<Runtime>) {
       Devices<Runtime>::checked(device);
       Devices<Runtime>::use();
+      Captures::refuse(device, id, "a question whether the stream's work has completed");
       return Driver<Runtime>::query_stream(handle(device, id), device);
     } else {
       return true;
@@ -105,6 +107,7 @@ class Streams {
       StreamHandle const stream = handle(device, id);
       if (!Devices<Runtime>::used()) return;
       Devices<Runtime>::check_not_forked();
+      Captures::refuse(device, id, "a wait for the stream's work");
       Driver<Runtime>::synchronize_stream(stream, device);
     } else {
       Devices<Runtime>::synchronize(device);
@@ -114,6 +117,18 @@ class Streams {
   /// Waits for this thread's current stream of a device. Afterwards the host may access what the
   /// device computed for this thread.
   static void synchronize_current(c10::DeviceIndex device) { synchronize(device, current(device)); }
+
+  /// Waits for all work of a device.
+  static void synchronize_all(c10::DeviceIndex device) {
+    cannot_record(device, "a wait for the device's work");
+    Devices<Runtime>::synchronize(device);
+  }
+
+  /// Throws if this thread's current stream of a device records a graph, which cannot have `what`.
+  template <class Text>
+  static void cannot_record(c10::DeviceIndex device, const Text& what) {
+    Captures::refuse(device, current(device), what);
+  }
 
  private:
   static constexpr std::size_t kDevices = std::numeric_limits<c10::DeviceIndex>::max() + 1;

@@ -7,6 +7,8 @@
 // PyTorch's wherever that is virtual. A function that older releases declare `noexcept` is
 // `noexcept` for all, unless a constant below says otherwise.
 
+#include <memory>
+#include <string>
 #include <utility>
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -14,6 +16,10 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/version.h>
+
+#if __has_include(<ATen/core/GraphImplInterface.h>)
+#include <ATen/core/GraphImplInterface.h>
+#endif
 
 #if __has_include(<ATen/core/GeneratorForPrivateuseone.h>)
 #include <ATen/core/GeneratorForPrivateuseone.h>
@@ -142,6 +148,52 @@ constexpr bool kChecksAnySparse = BACKENDKIT_TORCH_AT_LEAST(2, 8);
 
 /// c10::MempoolId_t, which older releases declare elsewhere; {0, 0} is all memory.
 using MempoolId = std::pair<unsigned long long, unsigned long long>;
+
+#if BACKENDKIT_TORCH_AT_LEAST(2, 12)
+
+/// The class behind torch.accelerator.Graph.
+using GraphImplBase = at::GraphImplInterface;
+using GraphArguments = at::GraphImplArgs;
+using GraphMode = at::GraphCaptureMode;
+constexpr bool kHasGraphs = true;
+
+inline bool keep_graph(const GraphArguments& arguments) {
+  return arguments.keep_graph;
+}
+
+template <class Graph>
+void register_graph() {
+  at::GraphImplRegistry()->Register(
+      c10::DeviceTypeName(c10::DeviceType::PrivateUse1, false),
+      [](at::GraphImplArgs arguments) { return std::make_unique<Graph>(arguments); });
+}
+
+#else
+
+/// Stands for the class that newer releases have; nothing makes graphs here.
+struct GraphImplBase {
+  virtual ~GraphImplBase() = default;
+  virtual void capture_begin(MempoolId, int) = 0;
+  virtual void capture_end() = 0;
+  virtual void instantiate() = 0;
+  virtual void replay() = 0;
+  virtual void reset() = 0;
+  virtual MempoolId pool() const = 0;
+  virtual void enable_debug_mode() = 0;
+  virtual void debug_dump(const std::string& path) = 0;
+};
+using GraphArguments = bool;
+using GraphMode = int;
+constexpr bool kHasGraphs = false;
+
+inline bool keep_graph(GraphArguments keep) {
+  return keep;
+}
+
+template <class Graph>
+void register_graph() {}
+
+#endif
 
 /// Makes `torch.Generator(device)` call `make`, in releases that do not ask the hooks.
 inline void register_generator_maker([[maybe_unused]] at::Generator (*make)(c10::DeviceIndex)) {

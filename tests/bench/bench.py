@@ -20,6 +20,7 @@ from pathlib import Path
 
 from fallback import bench_fallback
 from memory import bench_allocator, bench_copies
+from opencl import bench_opencl
 from overhead import bench_operators
 from scale import bench_scale
 from threads import bench_threads
@@ -225,6 +226,7 @@ def main() -> None:
         "copies": lambda work: bench_copies(work, table),
         "threads": lambda work: bench_threads(work, table, options.seconds),
         "endurance": lambda work: bench_endurance(work, options.steps),
+        "opencl": lambda work: bench_opencl(work, table, environment),
     }
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}")
@@ -233,7 +235,7 @@ def main() -> None:
         "--seconds", type=float, default=24, help="of each kind of work of threads: %(default)s"
     )
     options = parser.parse_args()
-    chosen = options.parts or [part for part in parts if part != "endurance"]
+    chosen = options.parts or [part for part in parts if part not in ("endurance", "opencl")]
     for name in chosen:
         if name not in parts:
             sys.exit(f"error: unknown part `{name}`\nnote: the parts are {', '.join(parts)}")

@@ -153,20 +153,6 @@ void clamp_tensors(const at::Tensor& self, at::OptionalTensorRef min, at::Option
   elementwise({"clamp", kText}, out.scalar_type(), out, {&self, &*min, &*max});
 }
 
-// From the nearer end, so that the end itself is reached.
-void lerp(const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight,
-          const at::Tensor& out) {
-  const bool near = std::abs(weight.toDouble()) < 0.5;
-  elementwise({"lerp", near ? "a + x * (b - a)" : "b - (b - a) * (1 - x)"}, out.scalar_type(), out,
-              {&self, &end}, weight);
-}
-
-void lerp_tensors(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight,
-                  const at::Tensor& out) {
-  elementwise({"lerp", "fabs(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c)"},
-              out.scalar_type(), out, {&self, &end, &weight});
-}
-
 at::Tensor& logical_and(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   return logical({"logical_and", "a != 0 && b != 0"}, self, other, out);
 }

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "blas.h"
+
 namespace ocl {
 
 namespace {
@@ -156,7 +158,11 @@ std::vector<std::unique_ptr<Device>> start() {
     device.memory = number_of<cl_ulong>(one.id, CL_DEVICE_GLOBAL_MEM_SIZE);
     device.is_cpu = (type_of(one.id) & CL_DEVICE_TYPE_CPU) != 0;
     device.units = std::max<cl_uint>(1, number_of<cl_uint>(one.id, CL_DEVICE_MAX_COMPUTE_UNITS));
+    device.local_memory = number_of<cl_ulong>(one.id, CL_DEVICE_LOCAL_MEM_SIZE);
+    const auto vector = number_of<cl_uint>(one.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    device.vector = vector >= 16 ? 16 : vector >= 8 ? 8 : 4;
     choose_memory(device);
+    device.blas = uses_blas(device);
     device.default_queue = make_queue(device, static_cast<int>(devices.size()) - 1, 0);
   }
   return devices;

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "faults.h"
 #include "opencl.h"
 #include "queue.h"
+#include "svm_buffers.h"
 
 namespace ocl {
 
@@ -18,6 +20,7 @@ namespace ocl {
 ///   OPENCL_DEVICES  which devices to use and in what order, separated by commas: `gpu`, `cpu`, a
 ///                   part of a name, or a place in the list of all. Default: all, GPUs first
 ///   OPENCL_MEMORY   `svm` (pointers) or `buffer` (handles); default: svm where the device has it
+///   OPENCL_BLAST    `clblast` or `own`: what multiplies matrices; see blas.h
 struct Device {
   cl_device_id id = nullptr;
   cl_platform_id platform = nullptr;
@@ -27,9 +30,14 @@ struct Device {
   bool host_accessible = false;  ///< whether the host uses that memory at the same addresses
   bool priorities = false;       ///< whether its queues can have priorities
   bool is_cpu = false;
-  std::size_t units = 1;   ///< that compute in parallel
-  std::size_t memory = 0;  ///< in bytes
+  bool blas = false;             ///< whether its products of matrices are CLBlast's
+  std::size_t units = 1;         ///< that compute in parallel
+  std::size_t memory = 0;        ///< in bytes
+  std::size_t local_memory = 0;  ///< of a work group, in bytes
+  int vector = 4;                ///< how many floats it computes at once: 4, 8 or 16
   std::atomic<std::size_t> used = 0;
+  SvmBuffers svm_buffers;
+  Faults faults;
   std::unique_ptr<Queue> default_queue;
   std::mutex mutex;
   std::vector<std::unique_ptr<Queue>> queues;  ///< of the other streams

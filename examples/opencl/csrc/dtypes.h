@@ -1,47 +1,50 @@
 #pragma once
 
+#include <optional>
+
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
 namespace ocl {
 
-/// The dtypes that kernels know, with the names that csrc/kernels/types.cl has for them.
+/// A dtype that kernels know, with the name that csrc/kernels/types.cl has for it. uint8 and int16
+/// are there for copies: backend.toml does not list them.
 struct Dtype {
   int code;  ///< below 8
   const char* name;
 };
 
-inline Dtype dtype_of(c10::ScalarType type) {
+inline std::optional<Dtype> known_dtype(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::Float:
-      return {0, "f32"};
+      return Dtype{0, "f32"};
     case c10::ScalarType::Half:
-      return {1, "f16"};
+      return Dtype{1, "f16"};
     case c10::ScalarType::BFloat16:
-      return {2, "bf16"};
+      return Dtype{2, "bf16"};
     case c10::ScalarType::Long:
-      return {3, "i64"};
+      return Dtype{3, "i64"};
     case c10::ScalarType::Int:
-      return {4, "i32"};
+      return Dtype{4, "i32"};
     case c10::ScalarType::Bool:
-      return {5, "bool"};
+      return Dtype{5, "bool"};
+    case c10::ScalarType::Byte:
+      return Dtype{6, "u8"};
+    case c10::ScalarType::Short:
+      return Dtype{7, "i16"};
     default:
-      TORCH_CHECK_NOT_IMPLEMENTED(false, "no kernel of OpenCL computes ", type);
+      return std::nullopt;
   }
 }
 
+inline Dtype dtype_of(c10::ScalarType type) {
+  const std::optional<Dtype> known = known_dtype(type);
+  TORCH_CHECK_NOT_IMPLEMENTED(known.has_value(), "no kernel of OpenCL computes ", type);
+  return *known;
+}
+
 inline bool is_known(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Float:
-    case c10::ScalarType::Half:
-    case c10::ScalarType::BFloat16:
-    case c10::ScalarType::Long:
-    case c10::ScalarType::Int:
-    case c10::ScalarType::Bool:
-      return true;
-    default:
-      return false;
-  }
+  return known_dtype(type).has_value();
 }
 
 inline bool is_floating(c10::ScalarType type) { return dtype_of(type).code < 3; }

@@ -120,22 +120,6 @@ at::Scalar value_of(const at::Tensor& number) {
   }
 }
 
-void set(Launch& launch, const at::Scalar& value, c10::ScalarType number) {
-  switch (number) {
-    case c10::ScalarType::Long:
-      launch.value(value.to<std::int64_t>());
-      break;
-    case c10::ScalarType::Int:
-      launch.value(value.to<std::int32_t>());
-      break;
-    case c10::ScalarType::Bool:
-      launch.value(static_cast<std::int32_t>(value.to<bool>()));
-      break;
-    default:
-      launch.value(value.to<float>());
-  }
-}
-
 /// Too many dimensions for a kernel: one after the other, by the first.
 void by_parts(const Expression& expression, c10::ScalarType number, const at::Tensor& out,
               const std::vector<const at::Tensor*>& inputs, const at::Scalar& x,
@@ -186,12 +170,12 @@ void run(const Expression& expression, c10::ScalarType number, const at::Tensor&
     launch.value(count);
     if (!dense) launch.value(Layout<std::int64_t>(dimensions));
   }
-  set(launch, x, number);
-  set(launch, y, number);
+  launch.number(x, number);
+  launch.number(y, number);
   launch.tensor(out);
   for (const at::Tensor* const input : inputs) {
     if (is_number(*input)) {
-      set(launch, value_of(*input), number);
+      launch.number(value_of(*input), number);
     } else {
       launch.tensor(*input);
     }

@@ -6,6 +6,7 @@
 #include <backendkit/handles.h>
 #include <backendkit/stream.h>
 
+#include "graphs.h"
 #include "programs.h"
 #include "runtime.h"
 
@@ -53,11 +54,21 @@ std::unordered_map<Key, cl_kernel, Hash>& kernels() {
 
 }  // namespace
 
+void Launch::keep(int device, const Variant& variant, cl_kernel kernel) {
+  kernels().emplace(Key{device, variant}, kernel);
+}
+
 cl_kernel Launch::known(int device, const Variant& variant) {
   const auto& all = kernels();
   const auto found = all.find({device, variant});
   return found == all.end() ? nullptr : found->second;
 }
+
+Launch::Launch(const char* op, int device)
+    : op_(op),
+      device_(device_at(device)),
+      queue_(queue_of(backendkit::current_stream<Runtime>(static_cast<c10::DeviceIndex>(device)),
+                      device)) {}
 
 cl_kernel Launch::made(int device, const Variant& variant, const std::string& defines) {
   Device& where = device_at(device);
@@ -66,7 +77,6 @@ cl_kernel Launch::made(int device, const Variant& variant, const std::string& de
   cl_kernel const kernel =
       api().clCreateKernel(program_of(where, variant.family, all), variant.function, &status);
   check("clCreateKernel", status);
-  kernels().emplace(Key{device, variant}, kernel);
   return kernel;
 }
 
@@ -75,8 +85,7 @@ Launch& Launch::bytes(std::size_t size, const void* value) {
   return *this;
 }
 
-Launch& Launch::tensor(const at::Tensor& tensor) {
-  const void* const address = tensor.defined() ? tensor.const_data_ptr() : nullptr;
+Launch& Launch::address(const void* address, std::size_t itemsize) {
   if (device_.svm) {
     check(op_, api().clSetKernelArgSVMPointer(kernel_, next_++, address));
     return value(cl_long{0});
@@ -85,7 +94,25 @@ Launch& Launch::tensor(const at::Tensor& tensor) {
   const backendkit::Location place = backendkit::locate(address);
   auto* const buffer = static_cast<cl_mem>(place.handle);
   value(buffer);
-  return value(static_cast<cl_long>(place.offset / tensor.itemsize()));
+  return value(static_cast<cl_long>(place.offset / itemsize));
+}
+
+Launch& Launch::number(const at::Scalar& number, c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Long:
+      return value(number.to<std::int64_t>());
+    case c10::ScalarType::Int:
+      return value(number.to<std::int32_t>());
+    case c10::ScalarType::Bool:
+      return value(static_cast<std::int32_t>(number.to<bool>()));
+    default:
+      return value(number.to<float>());
+  }
+}
+
+Launch& Launch::faults() {
+  value(queue_.faults());
+  return value(reinterpret_cast<cl_ulong>(op_));
 }
 
 void Launch::run_for(std::size_t elements) {
@@ -118,11 +145,17 @@ void Launch::run(const std::array<std::size_t, 3>& groups,
                  const std::array<std::size_t, 3>& group) {
   const std::array<std::size_t, 3> items = {groups[0] * group[0], groups[1] * group[1],
                                             groups[2] * group[2]};
-  Queue& stream = queue_of(backendkit::current_stream<Runtime>(index_), index_);
-  stream.add(op_, [&](cl_command_queue queue, cl_event* event) {
-    return api().clEnqueueNDRangeKernel(queue, kernel_, 3, nullptr, items.data(), group.data(), 0,
-                                        nullptr, event);
-  });
+  queue_.add_kernel(
+      op_, kernel_,
+      [&](cl_command_queue queue, cl_event* event) {
+        return api().clEnqueueNDRangeKernel(queue, kernel_, 3, nullptr, items.data(), group.data(),
+                                            0, nullptr, event);
+      },
+      [&](cl_command_buffer_khr commands) {
+        return command_buffers_of(device_).add_kernel(commands, nullptr, nullptr, kernel_, 3,
+                                                      nullptr, items.data(), group.data(), 0,
+                                                      nullptr, nullptr, nullptr);
+      });
 }
 
 }  // namespace ocl

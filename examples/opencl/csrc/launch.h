@@ -6,6 +6,7 @@
 #include <string>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
 #include "devices.h"
 
@@ -31,18 +32,38 @@ class Launch {
   /// when this thread uses the variant for the first time.
   template <class Defines>
   Launch(const char* op, int device, const Variant& variant, const Defines& defines)
-      : op_(op), device_(device_at(device)), index_(device), kernel_(known(device, variant)) {
-    if (kernel_ == nullptr) kernel_ = made(device, variant, defines());
+      : Launch(op, device) {
+    // Some drivers read the arguments of a recorded command when it runs: it has its own kernel.
+    if (queue_.recording()) {
+      kernel_ = made(device, variant, defines());
+      return;
+    }
+    kernel_ = known(device, variant);
+    if (kernel_ != nullptr) return;
+    kernel_ = made(device, variant, defines());
+    keep(device, variant, kernel_);
   }
 
   /// A tensor: the address, and the number of its first element there. A null one, if it is not
   /// defined.
-  Launch& tensor(const at::Tensor& tensor);
+  Launch& tensor(const at::Tensor& tensor) {
+    return tensor.defined() ? address(tensor.const_data_ptr(), tensor.itemsize())
+                            : address(nullptr, 1);
+  }
+
+  /// The same for elements of a size.
+  Launch& address(const void* address, std::size_t itemsize);
 
   template <class Value>
   Launch& value(const Value& value) {
     return bytes(sizeof value, &value);
   }
+
+  /// A number, in the dtype in which a kernel computes with a tensor's.
+  Launch& number(const at::Scalar& number, c10::ScalarType type);
+
+  /// The memory for an index that is out of range, and the operator's name: see faults.h.
+  Launch& faults();
 
   /// Queues it for so many elements, of which a work item computes one or more.
   void run_for(std::size_t elements);
@@ -55,14 +76,17 @@ class Launch {
   void run(const std::array<std::size_t, 3>& groups, const std::array<std::size_t, 3>& group);
 
  private:
+  Launch(const char* op, int device);
+
   static cl_kernel known(int device, const Variant& variant);
   static cl_kernel made(int device, const Variant& variant, const std::string& defines);
+  static void keep(int device, const Variant& variant, cl_kernel kernel);
   Launch& bytes(std::size_t size, const void* value);
 
   const char* const op_;
   Device& device_;
-  const int index_;
-  cl_kernel kernel_;
+  Queue& queue_;
+  cl_kernel kernel_ = nullptr;
   cl_uint next_ = 0;
 };
 

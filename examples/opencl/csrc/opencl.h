@@ -18,7 +18,8 @@ namespace ocl {
   X(clBuildProgram) X(clEnqueueBarrierWithWaitList) X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer)   \
   X(clEnqueueMarkerWithWaitList) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                  \
   X(clEnqueueUnmapMemObject) X(clEnqueueWriteBuffer) X(clFinish) X(clFlush) X(clGetDeviceIDs)      \
-  X(clGetDeviceInfo) X(clGetEventInfo) X(clGetEventProfilingInfo) X(clGetKernelWorkGroupInfo)      \
+  X(clGetDeviceInfo) X(clGetEventInfo) X(clGetEventProfilingInfo)                                  \
+  X(clGetExtensionFunctionAddressForPlatform) X(clGetKernelWorkGroupInfo)                          \
   X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetProgramBuildInfo) X(clGetProgramInfo)            \
   X(clReleaseEvent) X(clReleaseKernel) X(clReleaseMemObject) X(clReleaseProgram)                   \
   X(clRetainEvent) X(clSetEventCallback) X(clSetKernelArg) X(clSetUserEventStatus)                 \

@@ -116,6 +116,24 @@ void silu_backward(const at::Tensor& grad, const at::Tensor& self, const at::Ten
               floating(out.scalar_type()), out, {&grad, &self});
 }
 
+// The formula depends on the weight so that a weight of 1 gives the end exactly.
+void lerp_scalar(const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight,
+                 const at::Tensor& out) {
+  elementwise({"lerp", "fabs(x) < 0.5f ? a + x * (b - a) : b - (b - a) * (1 - x)"},
+              floating(out.scalar_type()), out, {&self, &end}, weight);
+}
+
+void lerp(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight,
+          const at::Tensor& out) {
+  elementwise({"lerp", "fabs(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c)"},
+              floating(out.scalar_type()), out, {&self, &end, &weight});
+}
+
+at::Tensor& zero_(at::Tensor& self) {
+  elementwise({"zero_", "x"}, self.scalar_type(), self, {}, 0);
+  return self;
+}
+
 at::Tensor& fill_(at::Tensor& self, const at::Scalar& value) {
   elementwise({"fill_", "x"}, self.scalar_type(), self, {}, value);
   return self;

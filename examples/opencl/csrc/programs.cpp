@@ -20,8 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A kernel divides and takes roots as exactly as the CPU does, where the device can.
-constexpr const char* kOptions = "-cl-std=CL1.2";
+// A kernel divides and takes roots as exactly as the CPU does, where the device can. Some
+// drivers print their compiler's warnings, so it gives none.
+constexpr const char* kOptions = "-cl-std=CL1.2 -w";
 constexpr std::size_t kMostLines = 30;  // of what a compiler says
 
 std::uint64_t hash_of(std::string_view text) {

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "devices.h"
+
 namespace ocl {
 
 namespace {
@@ -43,6 +45,16 @@ void Queue::retire() {
   }
 }
 
+void Queue::check_not_recording(const char* what) const {
+  if (recording_ == nullptr) return;
+  throw std::runtime_error(std::string("a graph of OpenCL cannot have `") + what + "`");
+}
+
+std::pair<cl_command_buffer_khr, std::vector<cl_kernel>> Queue::end_capture() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {recording_.exchange(nullptr), std::exchange(kernels_, {})};
+}
+
 cl_event Queue::marker() {
   cl_event event = nullptr;
   add("clEnqueueMarkerWithWaitList", [&](cl_command_queue queue, cl_event* made) {
@@ -56,10 +68,24 @@ cl_event Queue::marker() {
   return event;
 }
 
+cl_mem Queue::faults() {
+  Device& device = device_at(device_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  may_fault_ = true;
+  return device.faults.memory(device.context, recording_ != nullptr);
+}
+
 void Queue::wait() {
   const cl_int status = api().clFinish(queue_);  // without the lock: others may queue meanwhile
   raise_failure();
   check("clFinish", status);
+  raise_fault();
+}
+
+void Queue::raise_fault() {
+  Faults& faults = device_at(device_).faults;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (std::exchange(may_fault_, false) || faults.in_graphs()) faults.raise(queue_);
 }
 
 bool Queue::idle() {

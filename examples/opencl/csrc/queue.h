@@ -1,9 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "opencl.h"
 
@@ -25,19 +28,49 @@ class Queue {
   template <class Enqueue>
   void add(const char* what, const Enqueue& enqueue) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    cl_event event = nullptr;
-    check(what, enqueue(queue_, &event));
-    keep(what, event);
+    check_not_recording(what);
+    queue(what, enqueue);
   }
+
+  /// The same for a kernel, which a graph can have: if the queue records, `record` gets the graph's
+  /// commands and returns the status, and the graph keeps the kernel.
+  template <class Enqueue, class Record>
+  void add_kernel(const char* what, cl_kernel kernel, const Enqueue& enqueue,
+                  const Record& record) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (recording_ == nullptr) return queue(what, enqueue);
+    kernels_.push_back(kernel);
+    check(what, record(recording_));
+  }
+
+  /// From now on, commands are recorded: `make` gets the queue and returns the place for them.
+  template <class Make>
+  void begin_capture(const Make& make) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    recording_ = make(queue_);
+  }
+
+  /// The commands, and their kernels.
+  std::pair<cl_command_buffer_khr, std::vector<cl_kernel>> end_capture();
+
+  bool recording() const { return recording_ != nullptr; }
 
   /// An event that completes with all that is queued so far; the caller releases it.
   cl_event marker();
 
-  /// Waits until all that was queued has completed. Throws if any of it failed.
+  /// Memory for a kernel that reports indices that are out of range, and is about to be queued.
+  cl_mem faults();
+
+  /// Waits until all that was queued has completed. Throws if any of it failed, or had an index
+  /// that is out of range.
   void wait();
 
   /// Whether all that was queued has completed. Throws if any of it failed.
   bool idle();
+
+  /// Throws if a kernel had an index that is out of range, and forgets that. Waits, if there was a
+  /// kernel that has indices.
+  void raise_fault();
 
   /// Throws if work failed, and forgets that.
   void raise_failure();
@@ -48,7 +81,15 @@ class Queue {
     const char* what;
   };
 
+  template <class Enqueue>
+  void queue(const char* what, const Enqueue& enqueue) {
+    cl_event event = nullptr;
+    check(what, enqueue(queue_, &event));
+    keep(what, event);
+  }
+
   void keep(const char* what, cl_event event);
+  void check_not_recording(const char* what) const;
   void retire();
 
   std::mutex mutex_;
@@ -56,6 +97,10 @@ class Queue {
   const int device_;
   std::deque<Queued> queued_;  ///< what has not completed when this was last asked
   std::size_t unflushed_ = 0;
+  bool may_fault_ =
+      false;  ///< whether a kernel that reports indices was queued since the last wait
+  std::atomic<cl_command_buffer_khr> recording_ = nullptr;  ///< of the graph, while it is captured
+  std::vector<cl_kernel> kernels_;                          ///< of that graph
   std::string failure_;  ///< of the first command that failed since the last one was reported
 };
 

@@ -10,6 +10,7 @@
 #include <backendkit/handles.h>
 
 #include "devices.h"
+#include "launch.h"
 
 namespace ocl {
 
@@ -79,6 +80,13 @@ cl_event mirrored(cl_event event, cl_context context) {
   return mirror;
 }
 
+/// A copy within the current device, on its current stream, as a command of a graph.
+void record_copy(void* dst, const void* src, std::size_t bytes) {
+  Launch launch("copy", current, Variant{"copy", "copy_bytes", "", 0},
+                [] { return std::string(); });
+  launch.value(static_cast<cl_long>(bytes)).address(dst, 1).address(src, 1).run_for(bytes);
+}
+
 /// Pinned memory: buffers that stay mapped, by their address.
 struct Pinned {
   cl_mem buffer;
@@ -108,6 +116,7 @@ void* Runtime::allocate(std::size_t bytes, int index) {
   if (device.svm) {
     const cl_svm_mem_flags fine = device.host_accessible ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0;
     pointer = api().clSVMAlloc(device.context, CL_MEM_READ_WRITE | fine, bytes, 0);
+    if (pointer != nullptr) device.svm_buffers.add(pointer, bytes);
   } else {
     cl_int status = CL_SUCCESS;
     cl_mem const buffer =
@@ -128,6 +137,7 @@ void Runtime::deallocate(void* pointer, std::size_t bytes, int index) {
   Device& device = device_at(index);
   device.used -= bytes;
   if (device.svm) {
+    device.svm_buffers.remove(pointer);
     api().clSVMFree(device.context, pointer);
   } else {
     auto* const buffer = static_cast<cl_mem>(backendkit::unmap_buffer(pointer));
@@ -141,6 +151,7 @@ void Runtime::copy(void* dst, const void* src, std::size_t bytes, backendkit::Co
                    backendkit::StreamHandle stream) {
   using enum backendkit::CopyKind;
   Queue& queue = queue_of(stream, current);
+  if (kind == kDeviceToDevice && queue.recording()) return record_copy(dst, src, bytes);
   queue.add("copy", [&](cl_command_queue where, cl_event* event) {
     if (device_at(current).svm) {
       return api().clEnqueueSVMMemcpy(where, CL_FALSE, dst, src, bytes, 0, nullptr, event);
@@ -225,6 +236,7 @@ void Runtime::synchronize_event(backendkit::EventHandle event, int) {
   const cl_int status = api().clWaitForEvents(1, &recorded.event);
   recorded.queue->raise_failure();
   check("clWaitForEvents", status);
+  recorded.queue->raise_fault();
 }
 
 double Runtime::elapsed_ms(backendkit::EventHandle start, backendkit::EventHandle end, int) {

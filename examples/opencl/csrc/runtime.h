@@ -44,6 +44,15 @@ struct Runtime {
   static void copy_peer(void* dst, int dst_device, const void* src, int src_device,
                         std::size_t bytes, backendkit::StreamHandle stream);
 
+  static void begin_capture(backendkit::StreamHandle stream, int device);
+  static backendkit::GraphHandle end_capture(backendkit::StreamHandle stream, int device);
+  static void instantiate_graph(backendkit::GraphHandle graph, int device);
+  static void replay_graph(backendkit::GraphHandle graph, backendkit::StreamHandle stream,
+                           int device);
+  static void destroy_graph(backendkit::GraphHandle graph, int device);
+
+  static bool copy_elements(const at::Tensor& src, const at::Tensor& dst);
+
   static backendkit::DeviceProperties properties(int device);
 };
 

@@ -15,8 +15,9 @@ namespace backendkit {
 /// Copies between tensors, at least one of which is on the device: any dtypes, shapes that
 /// broadcast, any strides, conjugated and negated views, on one device or two, including those of
 /// other backends. If the bytes can be copied as they are, this takes one driver copy. Otherwise
-/// PyTorch's CPU copy does the conversion: the bytes that `src` spans are copied to the host, and
-/// the elements of `dst` are copied from there.
+/// the vendor's `copy_elements` copies within a device, or else PyTorch's CPU copy does the
+/// conversion: the bytes that `src` spans are copied to the host, and the elements of `dst` are
+/// copied from there.
 template <class Runtime>
 class Copier {
  public:
@@ -28,7 +29,7 @@ class Copier {
     const auto quantized = [](const at::Tensor& tensor) {
       return static_cast<at::QTensorImpl*>(tensor.unsafeGetTensorImpl());
     };
-    copy(underlying(self), underlying(dst), false);
+    copy(plain_tensor(self), plain_tensor(dst), false);
     quantized(dst)->set_quantizer_(quantized(self)->quantizer());
     return dst;
   }
@@ -52,7 +53,7 @@ class Copier {
       const bool wait = !non_blocking || !record_pinned_use(src, dst);
       move(dst.mutable_data_ptr(), dst.storage(), src.const_data_ptr(), src.storage(), dst.nbytes(),
            wait);
-    } else {
+    } else if (!by_kernel(src, dst)) {
       through_host(src, dst);
     }
     return dst;
@@ -60,18 +61,6 @@ class Copier {
 
  private:
   static bool on_device(const at::Tensor& tensor) { return tensor.device().type() == kDeviceType; }
-
-  /// A quantized tensor's integers, in the same memory.
-  static at::Tensor underlying(const at::Tensor& tensor) {
-    const c10::DispatchKey key =
-        on_device(tensor) ? c10::DispatchKey::PrivateUse1 : c10::DispatchKey::CPU;
-    at::Tensor plain = at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(tensor.storage()), c10::DispatchKeySet(key),
-        c10::scalarTypeToTypeMeta(c10::toUnderlying(tensor.scalar_type())));
-    plain.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
-                                                       tensor.storage_offset());
-    return plain;
-  }
 
   static bool same_bits(const at::Tensor& a, const at::Tensor& b) {
     return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&
@@ -149,15 +138,56 @@ class Copier {
     return host;
   }
 
+  /// Has the vendor's kernel copy within one device. Returns whether it did.
+  static bool by_kernel(const at::Tensor& src, const at::Tensor& dst) {
+    if constexpr (HasCopyElements<Runtime>) {
+      if (src.device() != dst.device() || src.is_conj() != dst.is_conj() ||
+          src.is_neg() != dst.is_neg()) {
+        return false;
+      }
+      const at::Tensor from = plain_tensor(src);
+      const at::Tensor to = plain_tensor(dst);
+      if (!share_bytes(from, to)) return copy_elements<Runtime>(from, to);
+      const at::Tensor between = plain_empty<Runtime>(from, dst.device().index());
+      return copy_elements<Runtime>(from, between) && copy_elements<Runtime>(between, to);
+    } else {
+      return false;
+    }
+  }
+
+  /// Whether the memory from the first to the last element of one tensor meets that of another.
+  static bool share_bytes(const at::Tensor& a, const at::Tensor& b) {
+    if (!a.storage().is_alias_of(b.storage())) return false;
+    const auto [a_begin, a_end] = bytes_of(a);
+    const auto [b_begin, b_end] = bytes_of(b);
+    return a_begin < b_end && b_begin < a_end;
+  }
+
+  /// A tensor whose elements the host wants, without wide gaps between them if the vendor's kernel
+  /// can copy them out.
+  static at::Tensor without_gaps(const at::Tensor& src) {
+    const std::size_t bytes = static_cast<std::size_t>(src.numel()) * src.itemsize();
+    const c10::DeviceIndex device = src.device().index();
+    if (!HasCopyElements<Runtime> || span_of(src) < 2 * bytes ||
+        Driver<Runtime>::host_accessible(device)) {
+      return src;
+    }
+    const at::Tensor dense = plain_empty<Runtime>(src, device);
+    if (!copy_elements<Runtime>(plain_tensor(src), dense)) return src;
+    dense._set_conj(src.is_conj());
+    dense._set_neg(src.is_neg());
+    return dense;
+  }
+
   static void through_host(const at::Tensor& src, const at::Tensor& dst) {
-    const at::Tensor host_src = on_device(src) ? on_host(src, true) : src;
+    const at::Tensor host_src = on_device(src) ? on_host(without_gaps(src), true) : src;
     if (!on_device(dst)) {
       dst.copy_(host_src);
       return;
     }
     const at::Tensor host_dst = on_host(dst, false);
     host_dst.copy_(host_src);
-    write_elements<Runtime>(dst.mutable_data_ptr(), dst.device().index(), host_dst);
+    write_elements<Runtime>(dst.storage(), bytes_of(dst).first, host_dst);
   }
 };
 

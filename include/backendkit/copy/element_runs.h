@@ -10,8 +10,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
+#include <c10/util/strides.h>
 
+#include <backendkit/allocator.h>
 #include <backendkit/copy/transfers.h>
 
 namespace backendkit {
@@ -35,6 +38,44 @@ inline c10::Storage host_storage(std::size_t bytes) {
 inline std::pair<std::size_t, std::size_t> bytes_of(const at::Tensor& tensor) {
   const auto begin = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
   return {begin, begin + span_of(tensor)};
+}
+
+/// A tensor over a storage, from its byte `first` on: the sizes and the dtype of `like`, but
+/// integers instead of quantized numbers, and nothing conjugated or negated.
+inline at::Tensor plain_tensor(const c10::Storage& storage, std::size_t first,
+                               const at::Tensor& like, c10::IntArrayRef strides) {
+  const c10::DispatchKey key = storage.device().type() == kDeviceType
+                                   ? c10::DispatchKey::PrivateUse1
+                                   : c10::DispatchKey::CPU;
+  const auto type = c10::scalarTypeToTypeMeta(c10::toUnderlying(like.scalar_type()));
+  at::Tensor plain = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage),
+                                                              c10::DispatchKeySet(key), type);
+  plain.unsafeGetTensorImpl()->set_sizes_and_strides(
+      like.sizes(), strides, static_cast<std::int64_t>(first / type.itemsize()));
+  return plain;
+}
+
+inline at::Tensor plain_tensor(const at::Tensor& tensor) {
+  return plain_tensor(tensor.storage(), bytes_of(tensor).first, tensor, tensor.strides());
+}
+
+/// A contiguous tensor on a device, with the sizes and the dtype of `like` as `plain_tensor` has
+/// them. Its memory belongs to the current stream.
+template <class Runtime>
+at::Tensor plain_empty(const at::Tensor& like, c10::DeviceIndex device) {
+  const c10::DeviceGuard guard(c10::Device(kDeviceType, device));
+  const std::size_t bytes = static_cast<std::size_t>(like.numel()) * like.itemsize();
+  const c10::Storage storage(c10::Storage::use_byte_size_t(), static_cast<std::int64_t>(bytes),
+                             &Allocator<Runtime>::instance(), true);
+  return plain_tensor(storage, 0, like, c10::contiguous_strides(like.sizes()));
+}
+
+/// Has the vendor's kernel copy elements within one device, from and to tensors of `plain_tensor`
+/// that are not in the same memory. Returns false if it has none for them, and does nothing then.
+template <class Runtime>
+bool copy_elements(const at::Tensor& src, const at::Tensor& dst) {
+  const c10::DeviceGuard guard(dst.device());
+  return Driver<Runtime>::copy_elements(src, dst, dst.device().index());
 }
 
 /// Throws if a tensor's storage has been made too small for its elements.
@@ -97,17 +138,39 @@ class ElementRuns {
   c10::SmallVector<std::pair<std::int64_t, std::int64_t>, 6> outer_;  ///< stride in bytes, size
 };
 
-/// Writes the elements of a strided host tensor to device memory, from `first` on and with the same
-/// strides. The gaps between them belong to others and keep their contents. If there are too many
-/// runs to copy one by one, the gaps are read and written back while no copy is running or starts;
-/// only the writes of kernels that another thread starts meanwhile are lost. The copy has completed
-/// when this returns; returns the bytes copied.
+/// Writes the elements of a strided host tensor by the vendor's kernel, which copies them from a
+/// dense tensor. Returns the bytes that went to the device, 0 if there is no kernel for them.
 template <class Runtime>
-std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tensor& host) {
-  auto* const there = static_cast<char*>(first);
+std::size_t write_by_kernel(const c10::Storage& target, std::size_t first, const at::Tensor& host) {
+  if constexpr (HasCopyElements<Runtime>) {
+    if (first % host.itemsize() != 0) return 0;
+    const at::Tensor dense = plain_tensor(host).contiguous();
+    const at::Tensor there = plain_empty<Runtime>(host, target.device().index());
+    Transfers<Runtime> transfers;
+    transfers.begin(there.mutable_data_ptr(), dense.const_data_ptr(), dense.nbytes(),
+                    CopyKind::kHostToDevice, target.device().index(), &dense.storage());
+    transfers.finish();
+    const at::Tensor dst = plain_tensor(target, first, host, host.strides());
+    return copy_elements<Runtime>(there, dst) ? dense.nbytes() : 0;
+  } else {
+    return 0;
+  }
+}
+
+/// Writes the elements of a strided host tensor to a storage on the device, from its byte `first`
+/// on and with the same strides. The gaps between them belong to others and keep their contents. If
+/// there are too many runs to copy one by one, and the vendor has no kernel for them, the gaps are
+/// read and written back while no copy is running or starts; only the writes of kernels that
+/// another thread starts meanwhile are lost. The copy has completed when this returns, except for
+/// the kernel's part; returns the bytes copied.
+template <class Runtime>
+std::size_t write_elements(const c10::Storage& target, std::size_t first, const at::Tensor& host) {
+  const c10::DeviceIndex device = target.device().index();
+  char* const there = static_cast<char*>(target.mutable_data()) + first;
   const auto* const here = static_cast<const char*>(host.const_data_ptr());
   const ElementRuns runs(host);
   Devices<Runtime>::use();
+  Streams<Runtime>::cannot_record(device, "a copy from the host");
   if (Driver<Runtime>::host_accessible(device)) {
     Streams<Runtime>::synchronize_current(device);
     runs.each([&](std::size_t begin, std::size_t end) {
@@ -124,6 +187,7 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
     transfers.finish();
     return runs.bytes();
   }
+  if (const std::size_t sent = write_by_kernel<Runtime>(target, first, host)) return sent;
   const std::size_t bytes = span_of(host);
   const c10::Storage storage = host_storage(bytes);
   auto* const whole = static_cast<char*>(storage.mutable_data());
@@ -140,11 +204,11 @@ std::size_t write_elements(void* first, c10::DeviceIndex device, const at::Tenso
   Devices<Runtime>::synchronize(device);  // also here, to hold the lock for less time
   const std::lock_guard<FairSharedMutex> lock(writes_to(device));
   Devices<Runtime>::synchronize(device);
-  copy(whole, first, CopyKind::kDeviceToHost);
+  copy(whole, there, CopyKind::kDeviceToHost);
   runs.each([&](std::size_t begin, std::size_t end) {
     std::memcpy(whole + begin, here + begin, end - begin);
   });
-  copy(first, whole, CopyKind::kHostToDevice);
+  copy(there, whole, CopyKind::kHostToDevice);
   return 2 * bytes;
 }
 

@@ -67,6 +67,9 @@ class Transfers {
     if (bytes == 0) return;
     const c10::DeviceGuard guard(c10::Device(kDeviceType, device));
     Devices<Runtime>::use();
+    if (kind != CopyKind::kDeviceToDevice) {
+      Streams<Runtime>::cannot_record(device, "a copy from or to the host");
+    }
     StreamHandle const stream = current_stream<Runtime>(device);
     if constexpr (HasStreams<Runtime>) {
       if (host != nullptr) note(device, *host);

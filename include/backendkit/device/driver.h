@@ -14,6 +14,7 @@
 #include <c10/util/Type.h>
 
 #include <backendkit/device/allocated_memory.h>
+#include <backendkit/device/check_runtime.h>
 #include <backendkit/device/driver_error.h>
 #include <backendkit/runtime.h>
 
@@ -178,6 +179,42 @@ class Driver {
                         std::size_t bytes, StreamHandle stream) requires HasPeers<Runtime> {
     call("copy_peer", src_device,
          [&] { Runtime::copy_peer(dst, dst_device, src, src_device, bytes, stream); });
+  }
+
+  static void begin_capture(StreamHandle stream, int device) requires HasGraphs<Runtime> {
+    call("begin_capture", device, [&] { Runtime::begin_capture(stream, device); });
+  }
+
+  /// Never null.
+  static GraphHandle end_capture(StreamHandle stream, int device) requires HasGraphs<Runtime> {
+    GraphHandle const graph =
+        call("end_capture", device, [&] { return Runtime::end_capture(stream, device); });
+    if (graph == nullptr) returned("end_capture", device, "null");
+    return graph;
+  }
+
+  static void instantiate_graph(GraphHandle graph, int device) requires HasGraphs<Runtime> {
+    call("instantiate_graph", device, [&] { Runtime::instantiate_graph(graph, device); });
+  }
+
+  static void replay_graph(GraphHandle graph, StreamHandle stream,
+                           int device) requires HasGraphs<Runtime> {
+    call("replay_graph", device, [&] { Runtime::replay_graph(graph, stream, device); });
+  }
+
+  static void destroy_graph(GraphHandle graph, int device) noexcept requires HasGraphs<Runtime> {
+    call_only("destroy_graph", device, "the graph is leaked",
+              [&] { Runtime::destroy_graph(graph, device); });
+  }
+
+  /// False if the Runtime has no such function.
+  static bool copy_elements([[maybe_unused]] const at::Tensor& src,
+                            [[maybe_unused]] const at::Tensor& dst, [[maybe_unused]] int device) {
+    if constexpr (HasCopyElements<Runtime>) {
+      return call("copy_elements", device, [&] { return Runtime::copy_elements(src, dst); });
+    } else {
+      return false;
+    }
   }
 
   /// The name is UTF-8, and no number is negative.

@@ -13,6 +13,7 @@ namespace backendkit {
 template <class Runtime>
 EventHandle recorded_event(c10::DeviceIndex device, c10::StreamId id,
                            bool timing) requires HasEvents<Runtime> {
+  Captures::refuse(device, id, "an event");
   StreamHandle const stream = Streams<Runtime>::handle(device, id);
   EventHandle const event = Driver<Runtime>::create_event(device, timing);
   try {
@@ -37,6 +38,7 @@ class Events {
     if constexpr (HasEvents<Runtime>) {
       Devices<Runtime>::checked(device);
       Devices<Runtime>::use();
+      Captures::refuse(device, id, "an event");
       StreamHandle const stream = Streams<Runtime>::handle(device, id);
       if (*event == nullptr) {
         *event = new Event{Driver<Runtime>::create_event(device, timing), device, timing};
@@ -59,6 +61,7 @@ class Events {
     if constexpr (HasEvents<Runtime>) {
       if (event == nullptr) return;
       Devices<Runtime>::use();
+      Captures::refuse(device, id, "a wait for an event");
       StreamHandle const stream = Streams<Runtime>::handle(device, id);
       Driver<Runtime>::wait_event(stream, of(event).handle, Devices<Runtime>::checked(device));
     }

@@ -319,8 +319,7 @@ class HostMemory {
     if (pair.scattered.empty()) return;
     transfers.finish();  // one tensor's elements may be between those of another
     for (const at::Tensor& tensor : pair.scattered) {
-      void* const first = there + bytes_of(tensor).first + pair.begin;
-      copied_ += write_elements<Runtime>(first, where.index(), tensor);
+      copied_ += write_elements<Runtime>(pair.device, pair.begin + bytes_of(tensor).first, tensor);
     }
   }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -77,7 +78,8 @@ class CachingAllocator : public MemorySizes {
       if (block == nullptr) block = add_segment(size, stream, small);
       if (block == nullptr) return out();
     }
-    cut(block, size);
+    const std::size_t rest = block->bytes - size;  // a free block, if it is large enough
+    if (small ? rest >= kRound : rest > kSmall) insert(block->cut(size));
     block->allocated = true;
     block->requested = bytes;
     statistics_.allocation.add(small, 1);
@@ -126,6 +128,20 @@ class CachingAllocator : public MemorySizes {
   void empty_cache() {
     const std::lock_guard<std::mutex> lock(mutex_);
     free_cache();
+  }
+
+  /// Keeps a stream's segments, the free ones too, until `release`: a graph's runs use them.
+  void keep(std::int64_t stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.insert(stream);
+  }
+
+  /// Returns those without a used block to the driver; the others become like all segments.
+  void release(std::int64_t stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.erase(stream);
+    driver_.synchronize();
+    free_segments([stream](const MemoryBlock& block) { return block.stream == stream; });
   }
 
   /// Limits the total bytes of segments; exceeding it counts as out of memory.
@@ -265,24 +281,6 @@ class CachingAllocator : public MemorySizes {
     return block.release();
   }
 
-  /// Shrinks a block to `bytes` and makes the rest a free block, if the rest is large enough.
-  void cut(MemoryBlock* block, std::size_t bytes) {
-    const std::size_t rest = block->bytes - bytes;
-    if (block->small ? rest < kRound : rest <= kSmall) return;
-    auto* const other = new MemoryBlock;
-    other->pointer = block->pointer + bytes;
-    other->bytes = rest;
-    other->device = block->device;
-    other->stream = block->stream;
-    other->small = block->small;
-    other->before = block;
-    other->after = block->after;
-    if (other->after != nullptr) other->after->before = other;
-    block->after = other;
-    block->bytes = bytes;
-    insert(other);
-  }
-
   /// Returns an unused block to its pool, merged with its free neighbours.
   void put(MemoryBlock* block) {
     statistics_.active.remove(block->small, 1);
@@ -290,22 +288,14 @@ class CachingAllocator : public MemorySizes {
     history_.add(MemoryAction::kFreeCompleted, block->pointer, block->requested, block->stream);
     if (block->after != nullptr && block->after->free()) {
       remove(block->after);
-      swallow(block);
+      block->swallow();
     }
     if (block->before != nullptr && block->before->free()) {
       block = block->before;
       remove(block);
-      swallow(block);
+      block->swallow();
     }
     insert(block);
-  }
-
-  /// Merges the next block into a block.
-  static void swallow(MemoryBlock* block) {
-    const std::unique_ptr<MemoryBlock> other(block->after);
-    block->bytes += other->bytes;
-    block->after = other->after;
-    if (block->after != nullptr) block->after->before = block;
   }
 
   /// Frees the blocks whose events have completed; for each stream, up to the first that has not.
@@ -334,9 +324,14 @@ class CachingAllocator : public MemorySizes {
     for (auto& [stream, events] : waiting_) {
       while (!events.empty()) finish_first(events);
     }
+    free_segments([this](const MemoryBlock& block) { return !kept_.contains(block.stream); });
+  }
+
+  template <class Which>
+  void free_segments(const Which& which) {
     for (auto segment = segments_.begin(); segment != segments_.end();) {
       MemoryBlock* const block = segment->second.first;
-      if (!block->free() || block->split()) {
+      if (!block->free() || block->split() || !which(*block)) {
         ++segment;
         continue;
       }
@@ -348,6 +343,7 @@ class CachingAllocator : public MemorySizes {
   /// Returns a stream's large, entirely free segments to the driver if together they have as many
   /// bytes: only as many of the largest as necessary.
   void free_unused_segments(std::size_t bytes, std::int64_t stream) {
+    if (kept_.contains(stream)) return;
     std::vector<MemoryBlock*> unused;
     std::size_t found = 0;
     for (auto block = large_.lower_bound(MemoryBlock::Wanted{stream, 0});
@@ -390,6 +386,7 @@ class CachingAllocator : public MemorySizes {
   FreeBlocks large_;
   std::vector<FreeBlocks::node_type> spare_;  // nodes of allocated blocks, for reuse
   std::map<char*, Segment> segments_;
+  std::set<std::int64_t> kept_;              // streams
   std::map<std::int64_t, Waiting> waiting_;  // by stream, in the order of its work
   std::size_t waiting_events_ = 0;
   MemoryStatistics statistics_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -66,6 +67,30 @@ struct MemoryBlock {
 
   bool free() const { return !allocated && events == 0; }
   bool split() const { return before != nullptr || after != nullptr; }
+
+  /// Shrinks the block to so many bytes; returns the rest, its new neighbour.
+  MemoryBlock* cut(std::size_t to) {
+    auto* const other = new MemoryBlock;
+    other->pointer = pointer + to;
+    other->bytes = bytes - to;
+    other->device = device;
+    other->stream = stream;
+    other->small = small;
+    other->before = this;
+    other->after = after;
+    if (after != nullptr) after->before = other;
+    after = other;
+    bytes = to;
+    return other;
+  }
+
+  /// Merges the next block into this one.
+  void swallow() {
+    const std::unique_ptr<MemoryBlock> other(after);
+    bytes += other->bytes;
+    after = other->after;
+    if (after != nullptr) after->before = this;
+  }
 
   /// Notes that work on a stream uses the block.
   void used_by(std::int64_t other) {

@@ -9,6 +9,8 @@ UNLOCKS = {
     "memory_info": "mem_get_info, and limits on a fraction of the memory",
     "pinned_memory": "pin_memory, DataLoaders that pin, and copies that the host need not wait for",
     "peer": "copies between devices that bypass the host",
+    "graphs": "torch.accelerator.Graph: work is recorded once and run many times",
+    "copy_elements": "copies with strides, and to another dtype, that stay on the device",
     "properties": "get_device_name, get_device_properties and get_device_capability",
     "metadata": "what the backend keeps with a tensor is saved and loaded with it",
     "host_accessible": "operators without a kernel use the device's memory without a copy",

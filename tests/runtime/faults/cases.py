@@ -82,6 +82,23 @@ def give_pinned_memory_back() -> None:
     torch.empty(2 * count - 200_000).pin_memory("foo")
 
 
+def run_a_graph() -> list[int]:
+    """And destroys it."""
+    source, target = torch.arange(3).to("foo"), torch.zeros(3, dtype=torch.int64).to("foo")
+    graph = torch.accelerator.Graph()
+    with torch.Stream(device="foo"):
+        with graph:
+            target.copy_(source)
+        graph.replay()
+        result = target.tolist()
+        graph.reset()
+    return result
+
+
+def transposed() -> list[list[int]]:
+    return torch.arange(4).to("foo").view(2, 2).t().contiguous().tolist()
+
+
 def saved() -> io.BytesIO:
     file = io.BytesIO()
     torch.save(torch.arange(3.0).to("foo"), file)
@@ -114,6 +131,12 @@ USES: dict[str, tuple[Callable[[], object], object]] = {
     "is_host_pointer": (lambda: torch.ones(3).pin_memory("foo").is_pinned("foo"), True),
     "can_access_peer": (lambda: torch.foo.can_device_access_peer(0, 1), True),
     "copy_peer": (lambda: torch.ones(2, device="foo").to("foo:1").tolist(), [1, 1]),
+    "begin_capture": (run_a_graph, [0, 1, 2]),
+    "end_capture": (run_a_graph, [0, 1, 2]),
+    "instantiate_graph": (run_a_graph, [0, 1, 2]),
+    "replay_graph": (run_a_graph, [0, 1, 2]),
+    "destroy_graph": (run_a_graph, [0, 1, 2]),
+    "copy_elements": (transposed, [[0, 2], [1, 3]]),
     "properties": (lambda: torch.foo.get_device_name(0), "foo simulator"),
     "save_metadata": (lambda: saved().readable(), True),
     "load_metadata": (lambda: torch.load(saved()).tolist(), [0, 1, 2]),

@@ -15,7 +15,14 @@ COLUMNS = {
 }
 #: The functions that may return what a result must not be.
 _MAY_RETURN = {
-    "null": {"device_count", "allocate", "create_stream", "create_event", "allocate_host"},
+    "null": {
+        "device_count",
+        "allocate",
+        "create_stream",
+        "create_event",
+        "allocate_host",
+        "end_capture",
+    },
     "garbage": {
         "device_count",
         "current_device",

@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run
 
-#: The device tests of what the runtime itself does; `./dev opencl` runs all of them.
-DEVICE_TESTS = ["copies", "memory", "pinned", "storages", "stream_memory", "streams", "tensors"]
+#: The device tests of what the runtime itself does; with `--every-test` all of them run.
+DEVICE_TESTS = [
+    "copies",
+    "graphs",
+    "memory",
+    "pinned",
+    "storages",
+    "stream_memory",
+    "streams",
+    "tensors",
+]
 
 
 def says(python: Path, code: str, **environment: str) -> str:
@@ -34,12 +43,12 @@ def test_its_own_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     assert "skipped" not in done.stdout
 
 
-def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
-    tests = [f"test_{name}.py" for name in DEVICE_TESTS]
-    # What a kernel of another thread writes between elements that are copied from the host is lost:
-    # see `write_elements`.
-    command = ["-m", "backendkit.device_tests", "--device", "ocl", "-q", "-k", "not few_and_many"]
-    command += tests
+def test_device_tests_pass(
+    python: Path, memory: str, compiled: Path, request: pytest.FixtureRequest
+) -> None:
+    every = request.config.getoption("--every-test")
+    tests = [] if every else [f"test_{name}.py" for name in DEVICE_TESTS]
+    command = ["-m", "backendkit.device_tests", "--device", "ocl", "-q", *tests]
     done = run(python, *command, cwd=compiled, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
@@ -48,8 +57,11 @@ def test_device_tests_pass(python: Path, memory: str, compiled: Path) -> None:
     ("file", "calls"),
     [
         ("check_kernels.py", 350),
+        ("check_indexing.py", 1000),
         ("check_layers.py", 200),
+        ("check_optimizers.py", 70),
         ("check_pointwise.py", 600),
+        ("check_products.py", 700),
         ("check_random.py", 10),
         ("check_rows.py", 900),
     ],
@@ -61,6 +73,14 @@ def test_kernels_compute_what_the_cpu_does(
     done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
     assert int(done.stdout.split()[0]) > calls, done.stdout
     assert done.stdout.endswith(" calls, 0 differ\n"), done.stdout
+    assert done.stderr == "", "a driver's compiler warns"
+
+
+def test_copies_are_those_of_the_cpu(python: Path, memory: str, compiled: Path) -> None:
+    check = Path(__file__).with_name("check_copies.py")
+    done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    assert int(done.stdout.split()[0]) > 800, done.stdout
+    assert done.stdout.endswith(" copies, 0 differ\n"), done.stdout
 
 
 def test_memory_of_both_kinds(python: Path) -> None:
@@ -72,6 +92,69 @@ print(x.sum().item(), (x.data_ptr() % 4096 == 0), torch.ocl.device_count())
         assert says(python, code, OPENCL_MEMORY=memory).split()[::2] == ["4.0", "2"]
     said = error(python, code, OPENCL_MEMORY="magic")
     assert said.endswith("OPENCL_MEMORY=magic: it is `svm` or `buffer`")
+
+
+def test_products_of_both_kinds(python: Path, memory: str, compiled: Path) -> None:
+    """CLBlast computes float32; the rest is computed here. A graph cannot have CLBlast's."""
+    code = """
+x = torch.arange(12.).view(3, 4)
+y = x.t().to("ocl")
+for dtype in (torch.float32, torch.int64):
+    assert torch.equal((x.to("ocl", dtype) @ y.to(dtype)).cpu(), x.to(dtype) @ x.t().to(dtype))
+batch = torch.ones(2, 3, 4)
+print(torch.baddbmm(x[0, :3].to("ocl"), batch.to("ocl"), batch.mT.to("ocl"))[1, 1].tolist())
+print(any("clblast" in line for line in open("/proc/self/maps")))
+"""
+    environment = {"OPENCL_MEMORY": memory, "OPENCL_CACHE": str(compiled)}
+    for wish, loaded in (("clblast", "True"), ("own", "False"), ("", "False")):
+        said = says(python, code, OPENCL_BLAST=wish, **environment)
+        assert said.split("\n") == ["[4.0, 5.0, 6.0]", loaded]
+    said = error(python, code, OPENCL_BLAST="magic", **environment)
+    assert said.endswith("OPENCL_BLAST=magic: it is `clblast` or `own`")
+
+
+def test_a_library_that_is_not_there(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "libclblast.so.1").write_text("")
+    environment = {"LD_LIBRARY_PATH": str(tmp_path), "OPENCL_BLAST": "clblast"}
+    said = error(python, "torch.ones(1, device='ocl')", **environment)
+    assert said.endswith("OPENCL_BLAST=clblast: there is no libclblast.so.1")
+
+
+INDEXES = {
+    "index": "x[wrong]",
+    "index_put": "x.clone().index_put_((wrong,), x[0])",
+    "index_select": "x.index_select(0, wrong)",
+    "gather": "x.gather(0, wrong)",
+    "scatter": "x.scatter(0, wrong, x[:2])",
+    "scatter_add": "x.scatter_add(0, wrong, x[:2])",
+    "embedding_dense_backward": (
+        "torch.ops.aten.embedding_dense_backward(x[:2, None], wrong, 5, -1, False)"
+    ),
+}
+
+
+def test_an_index_out_of_range_is_an_error_at_the_next_wait(
+    python: Path, memory: str, compiled: Path
+) -> None:
+    code = f"""
+x, wrong = torch.arange(5.0, device="ocl"), torch.tensor([1, 7], device="ocl")
+event, stream = torch.ocl.Event(), torch.ocl.Stream()
+for name, call in {INDEXES!r}.items():
+    for wait in (torch.ocl.synchronize, event.synchronize, stream.synchronize, x.cpu):
+        with torch.ocl.stream(stream if wait == stream.synchronize else torch.ocl.current_stream()):
+            result = eval(call)
+            event.record()
+        try:
+            wait()
+        except RuntimeError as error:
+            assert f"{{name}}: index 7 is out of bounds for dimension 0 with size 5" in str(error)
+        else:
+            raise SystemExit(name)
+    torch.ocl.synchronize()
+print(x.cpu()[wrong.cpu()[0]].item(), x[wrong[:1]].item())
+"""
+    said = says(python, code, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    assert said == "1.0 1.0"
 
 
 def test_devices_are_chosen(python: Path) -> None:

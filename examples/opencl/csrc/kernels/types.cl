@@ -1,5 +1,6 @@
 // How each dtype lies in memory, and how it is read and written. Numbers of 16 bits are computed in
-// float, bool in int. Every kernel source begins with this file, after the macros of its variant.
+// float, bool and small integers in int. Every kernel source begins with this file, after the macros
+// of its variant.
 
 #define JOIN_(left, right) left##right
 #define JOIN(left, right) JOIN_(left, right)
@@ -11,6 +12,8 @@
 #define memory_i64 long
 #define memory_i32 int
 #define memory_bool uchar
+#define memory_u8 uchar
+#define memory_i16 short
 
 // What a kernel computes with.
 #define number_f32 float
@@ -19,6 +22,8 @@
 #define number_i64 long
 #define number_i32 int
 #define number_bool int
+#define number_u8 int
+#define number_i16 int
 
 #define load_f32(from, place) (from)[place]
 #define load_f16(from, place) vload_half(place, from)
@@ -26,6 +31,8 @@
 #define load_i64(from, place) (from)[place]
 #define load_i32(from, place) (from)[place]
 #define load_bool(from, place) ((from)[place] != 0)
+#define load_u8(from, place) (from)[place]
+#define load_i16(from, place) (from)[place]
 
 #define store_f32(to, place, value) (to)[place] = (value)
 #define store_f16(to, place, value) store_half(value, place, to)
@@ -33,6 +40,8 @@
 #define store_i64(to, place, value) (to)[place] = (value)
 #define store_i32(to, place, value) (to)[place] = (value)
 #define store_bool(to, place, value) (to)[place] = (value) != 0
+#define store_u8(to, place, value) (to)[place] = (value)
+#define store_i16(to, place, value) (to)[place] = (value)
 
 // Drivers differ in the bits of a NaN, which the CPU's conversion leaves no choice.
 void store_half(float value, long place, global half* to) {

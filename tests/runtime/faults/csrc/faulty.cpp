@@ -256,6 +256,33 @@ void Runtime::copy_peer(void* dst, int dst_device, const void* src, int src_devi
   });
 }
 
+void Runtime::begin_capture(backendkit::StreamHandle stream, int device) {
+  run_void("begin_capture", [&] { Simulated::begin_capture(stream, device); });
+}
+
+backendkit::GraphHandle Runtime::end_capture(backendkit::StreamHandle stream, int device) {
+  // Whatever comes, the stream does not record any more.
+  backendkit::GraphHandle const graph = Simulated::end_capture(stream, device);
+  return run<backendkit::GraphHandle>("end_capture", nullptr, nullptr, [&] { return graph; });
+}
+
+void Runtime::instantiate_graph(backendkit::GraphHandle graph, int device) {
+  run_void("instantiate_graph", [&] { Simulated::instantiate_graph(graph, device); });
+}
+
+void Runtime::replay_graph(backendkit::GraphHandle graph, backendkit::StreamHandle stream,
+                           int device) {
+  run_void("replay_graph", [&] { Simulated::replay_graph(graph, stream, device); });
+}
+
+void Runtime::destroy_graph(backendkit::GraphHandle graph, int device) {
+  run_void("destroy_graph", [&] { Simulated::destroy_graph(graph, device); });
+}
+
+bool Runtime::copy_elements(const at::Tensor&, const at::Tensor&) {
+  return run("copy_elements", false, false, [] { return false; });
+}
+
 backendkit::DeviceProperties Runtime::properties(int device) {
   return run<backendkit::DeviceProperties>(
       "properties", {}, {.name = "", .multi_processor_count = -1}, [&] {

@@ -7,6 +7,7 @@
 #include <backendkit/allocator.h>
 #include <backendkit/claim.h>
 #include <backendkit/device/display_name.h>
+#include <backendkit/graph.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
 #include <backendkit/library.h>
@@ -60,6 +61,7 @@ using Runtime = ::kite::v1::Runtime;
   backendkit::register_host_allocator(&backendkit::host_allocator<Runtime>(),
                                       backendkit::kDeviceType);
   backendkit::register_generator_maker(&backendkit::make_generator<Runtime>);
+  backendkit::register_graphs<Runtime>();
   backendkit::register_profiler<Runtime>("_kite_frameworks");
   return true;
 }();

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -84,10 +85,23 @@ void* allocate_apart(std::size_t bytes, int device) {
 
 }  // namespace
 
+using Tasks = std::vector<std::function<void()>>;
+
+class Graph {
+ public:
+  explicit Graph(Tasks tasks) : tasks(std::make_shared<Tasks>(std::move(tasks))) {}
+
+  const std::shared_ptr<const Tasks> tasks;
+};
+
 class Stream {
  public:
   void add(std::function<void()> task) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (recorded_) {
+      recorded_->push_back(std::move(task));
+      return;
+    }
     if (added_ == 0) std::thread([this] { work(); }).detach();
     tasks_.push_back(std::move(task));
     ++added_;
@@ -103,6 +117,18 @@ class Stream {
   bool idle() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return done_ == added_;
+  }
+
+  void begin_capture() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    recorded_.emplace();
+  }
+
+  Tasks end_capture() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Tasks tasks = std::move(recorded_.value());
+    recorded_.reset();
+    return tasks;
   }
 
  private:
@@ -126,6 +152,7 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
+  std::optional<Tasks> recorded_;  // while a graph is captured
   std::size_t added_ = 0;
   std::size_t done_ = 0;
 };
@@ -244,6 +271,18 @@ void wait_for_all(int device) {
   all.default_stream.wait();
   for (Stream* const stream : others) stream->wait();
 }
+
+void begin_capture(Stream& stream) { stream.begin_capture(); }
+
+Graph* end_capture(Stream& stream) { return new Graph(stream.end_capture()); }
+
+void replay(Graph& graph, Stream& stream) {
+  stream.add([tasks = graph.tasks] {
+    for (const auto& task : *tasks) task();
+  });
+}
+
+void destroy(Graph* graph) { delete graph; }
 
 Event* create_event() { return new Event; }
 

@@ -19,6 +19,10 @@ simulator::Event& event_of(backendkit::EventHandle event) {
   return *static_cast<simulator::Event*>(event);
 }
 
+simulator::Graph& graph_of(backendkit::GraphHandle graph) {
+  return *static_cast<simulator::Graph*>(graph);
+}
+
 }  // namespace
 
 // Called once per process, even if there is no driver; return 0 then.
@@ -102,6 +106,26 @@ void Runtime::copy_peer(void* dst, int dst_device, const void* src, int src_devi
   void* const to = simulator::inside(dst, bytes, dst_device);
   const void* const from = simulator::inside(src, bytes, src_device);
   simulator::add(simulator::stream_of(stream, src_device), [=] { std::memmove(to, from, bytes); });
+}
+
+void Runtime::begin_capture(backendkit::StreamHandle stream, int device) {
+  simulator::begin_capture(simulator::stream_of(stream, device));
+}
+
+backendkit::GraphHandle Runtime::end_capture(backendkit::StreamHandle stream, int device) {
+  return simulator::end_capture(simulator::stream_of(stream, device));
+}
+
+// A simulated graph needs no preparation.
+void Runtime::instantiate_graph(backendkit::GraphHandle, int) {}
+
+void Runtime::replay_graph(backendkit::GraphHandle graph, backendkit::StreamHandle stream,
+                           int device) {
+  simulator::replay(graph_of(graph), simulator::stream_of(stream, device));
+}
+
+void Runtime::destroy_graph(backendkit::GraphHandle graph, int) {
+  simulator::destroy(&graph_of(graph));
 }
 
 backendkit::DeviceProperties Runtime::properties(int device) {

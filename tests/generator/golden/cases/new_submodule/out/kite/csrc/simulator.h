@@ -55,6 +55,13 @@ void wait(Stream& stream);
 bool idle(Stream& stream);
 void wait_for_all(int device);
 
+/// Tasks that a stream did not run but recorded, to run them any number of times.
+class Graph;
+void begin_capture(Stream& stream);
+Graph* end_capture(Stream& stream);
+void replay(Graph& graph, Stream& stream);
+void destroy(Graph* graph);
+
 /// A point in a stream's work, and the time at which the stream reaches it.
 class Event;
 Event* create_event();

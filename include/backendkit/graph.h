@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <c10/core/DeviceGuard.h>
+
+#include <backendkit/allocator.h>
+#include <backendkit/captures.h>
+#include <backendkit/device/display_name.h>
+#include <backendkit/stream.h>
+#include <backendkit/torch_version.h>
+
+namespace backendkit {
+
+/// The pools of graphs' memory, which graphs may share: the memory of a pool is kept as long as a
+/// graph uses it, because each run writes to it again.
+template <class Runtime>
+class GraphPools {
+ public:
+  /// A number that no pool has had.
+  static std::uint64_t make() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+
+  static void acquire(c10::DeviceIndex device, std::int64_t memory) {
+    const std::lock_guard<std::mutex> lock(mutex());
+    if (users()[{device, memory}]++ == 0) Allocator<Runtime>::cache(device).keep(memory);
+  }
+
+  static void release(c10::DeviceIndex device, std::int64_t memory) {
+    const std::lock_guard<std::mutex> lock(mutex());
+    const auto found = users().find({device, memory});
+    if (--found->second > 0) return;
+    users().erase(found);
+    Allocator<Runtime>::cache(device).release(memory);
+  }
+
+ private:
+  // Graphs may outlive static objects.
+  static std::mutex& mutex() {
+    static auto* const one = new std::mutex;
+    return *one;
+  }
+
+  static std::map<std::pair<c10::DeviceIndex, std::int64_t>, int>& users() {
+    static auto* const all = new std::map<std::pair<c10::DeviceIndex, std::int64_t>, int>;
+    return *all;
+  }
+};
+
+/// `torch.accelerator.Graph` of the device, an at::GraphImplInterface. What cannot be recorded
+/// throws where it happens, see Captures, and `capture_end` throws again: a part of the work would
+/// be missing. Like PyTorch's other graphs, one object is for one thread at a time.
+template <class Runtime>
+class Graph final : public GraphImplBase {
+ public:
+  explicit Graph(const GraphArguments& arguments = {}) : keep_(keep_graph(arguments)) {}
+
+  ~Graph() override {
+    if (Devices<Runtime>::forked()) return;  // the driver's graph belongs to the parent
+    try {
+      reset();
+    } catch (const c10::Error& error) {
+      warn_only("a graph could not be destroyed: ", error.what_without_backtrace());
+    }
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  /// Records the current stream of the current device. All modes are the same: only work of that
+  /// stream is recorded, and only what concerns it is refused, whichever thread does it.
+  void capture_begin(MempoolId pool = {0, 0}, GraphMode = {}) override {
+    TORCH_CHECK(!capturing_ && graph_ == nullptr,
+                "capture_begin: this graph has recorded already; call `reset` first");
+    TORCH_CHECK_VALUE(pool.first == 0 && pool.second < kMostPools,
+                      "capture_begin: the pool is not one that `Graph.pool` returned");
+    const auto device =
+        static_cast<c10::DeviceIndex>(Devices<Runtime>::checked(Devices<Runtime>::current()));
+    const c10::StreamId stream = Streams<Runtime>::current(device);
+    TORCH_CHECK(stream != 0, "a graph cannot record the default stream: use another one, as in ",
+                "`with torch.Stream(), graph:`");
+    Devices<Runtime>::use();
+    const std::uint64_t number = pool.second == 0 ? GraphPools<Runtime>::make() : pool.second;
+    Captures::begin(device, stream, number);
+    try {
+      Driver<Runtime>::begin_capture(Streams<Runtime>::handle(device, stream), device);
+    } catch (...) {
+      Captures::end(device, stream);
+      throw;
+    }
+    device_ = device;
+    stream_ = stream;
+    pool_ = number;
+    GraphPools<Runtime>::acquire(device_, memory());
+    has_memory_ = capturing_ = true;
+  }
+
+  void capture_end() override {
+    TORCH_CHECK(capturing_, "capture_end: no capture has begun");
+    capturing_ = false;
+    const std::string failure = Captures::end(device_, stream_);
+    try {
+      graph_ = Driver<Runtime>::end_capture(Streams<Runtime>::handle(device_, stream_), device_);
+      TORCH_CHECK(failure.empty(), "the graph is not complete: ", failure);
+      if (!keep_) instantiate();
+    } catch (...) {
+      reset();
+      throw;
+    }
+  }
+
+  void instantiate() override {
+    TORCH_CHECK(graph_ != nullptr, "instantiate: nothing has been recorded");
+    if (std::exchange(instantiated_, true)) return;
+    const c10::DeviceGuard guard(c10::Device(kDeviceType, device_));
+    try {
+      Driver<Runtime>::instantiate_graph(graph_, device_);
+    } catch (...) {
+      instantiated_ = false;
+      throw;
+    }
+  }
+
+  /// Runs on the calling thread's current stream of the graph's device.
+  void replay() override {
+    TORCH_CHECK(graph_ != nullptr, "replay: nothing has been recorded");
+    instantiate();
+    Streams<Runtime>::cannot_record(device_, "the run of another graph");
+    const c10::DeviceGuard guard(c10::Device(kDeviceType, device_));
+    replayed_ = true;
+    Driver<Runtime>::replay_graph(graph_, current_stream<Runtime>(device_), device_);
+  }
+
+  /// Waits for the device if the graph has run, and gives its memory back.
+  void reset() override {
+    if (capturing_) {
+      capturing_ = false;
+      Captures::end(device_, stream_);
+      graph_ = Driver<Runtime>::end_capture(Streams<Runtime>::handle(device_, stream_), device_);
+    }
+    if (std::exchange(replayed_, false)) Streams<Runtime>::synchronize_all(device_);
+    instantiated_ = false;
+    if (GraphHandle const graph = std::exchange(graph_, nullptr)) {
+      Driver<Runtime>::destroy_graph(graph, device_);
+    }
+    if (std::exchange(has_memory_, false)) GraphPools<Runtime>::release(device_, memory());
+  }
+
+  MempoolId pool() const override {
+    TORCH_CHECK(pool_ != 0, "pool: no capture has begun");
+    return {0, pool_};
+  }
+
+  void enable_debug_mode() override {}
+
+  void debug_dump(const std::string&) override {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "debug_dump: the graphs of ", DisplayName::get(),
+                                " cannot be written to a file");
+  }
+
+ private:
+  static constexpr std::uint64_t kMostPools = std::uint64_t{1} << 40;
+
+  std::int64_t memory() const { return Captures::memory_in(pool_, stream_); }
+
+  const bool keep_;  ///< whether `instantiate` is left to the program
+  GraphHandle graph_ = nullptr;
+  c10::DeviceIndex device_ = 0;
+  c10::StreamId stream_ = 0;
+  std::uint64_t pool_ = 0;
+  bool capturing_ = false;
+  bool instantiated_ = false;
+  bool replayed_ = false;
+  bool has_memory_ = false;
+};
+
+/// Makes `torch.accelerator.Graph` use the Runtime's graphs, if it and this PyTorch have them.
+template <class Runtime>
+void register_graphs() {
+  if constexpr (HasGraphs<Runtime> && kHasGraphs) register_graph<Graph<Runtime>>();
+}
+
+}  // namespace backendkit
