@@ -8,6 +8,7 @@
 #include "blas.h"
 #include "dtypes.h"
 #include "launch.h"
+#include "vector_product.h"
 
 namespace ocl {
 
@@ -148,6 +149,7 @@ void multiply(const char* op, const Sizes& sizes, const Matrix& out, const Matri
   const auto type = a.tensor.scalar_type();
   const int index = out.tensor.device().index();
   Device& device = device_at(index);
+  if (multiply_vector(op, sizes, out, a, b, added, alpha, beta)) return;
   if (multiply_with_blas(op, device, sizes, out, a, b, added, alpha, beta)) return;
 
   std::int64_t last = std::max({sizes.m, sizes.n, sizes.k}) + (1 << 16);
