@@ -10,7 +10,7 @@ fuzz() {
 }
 
 bench() {
-  local driver=(ocl-icd-libopencl1 opencl-headers pocl-opencl-icd)
+  local driver=(libclblast1 ocl-icd-libopencl1 opencl-headers pocl-opencl-icd)
   [[ " $* " == *" opencl "* ]] || driver=()
   set_up "${driver[@]}"
   cmake_build release all

@@ -13,6 +13,7 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -73,17 +74,13 @@ bool cannot_add(const at::Tensor& tensor) {
   return type == at::kBool || (type == at::kLong && !can_add(type, tensor.device().index()));
 }
 
-void check_index_dtype(const char* op, const at::Tensor& index) {
-  TORCH_CHECK(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, op,
-              "(): Expected dtype int32 or int64 for index but got: ", index.scalar_type());
-}
-
 }  // namespace
 
 at::Tensor index_select(const at::Tensor& self, std::int64_t dim, const at::Tensor& index) {
   const std::int64_t axis = c10::maybe_wrap_dim(dim, self.dim());
   TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
-  check_index_dtype("index_select", index);
+  TORCH_CHECK(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt,
+              "index_select(): Expected dtype int32 or int64 for index");
   TORCH_CHECK(self.dim() > 0 || index.numel() == 1,
               "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
               " value(s)");
@@ -139,7 +136,7 @@ void scatter_add(const at::Tensor& self, std::int64_t dim, const at::Tensor& ind
 at::Tensor embedding_dense_backward(const at::Tensor& grad_output, const at::Tensor& indices,
                                     std::int64_t num_weights, std::int64_t padding_idx,
                                     bool scale_grad_by_freq) {
-  check_index_dtype("embedding_backward", indices);
+  at::checkScalarTypes("embedding_backward", {indices, "indices", 2}, {at::kLong, at::kInt});
   if (scale_grad_by_freq) {
     return Fallback<decltype(embedding_dense_backward)>::call("aten::embedding_dense_backward", "",
                                                               grad_output, indices, num_weights,

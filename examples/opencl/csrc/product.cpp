@@ -8,6 +8,7 @@
 #include "blas.h"
 #include "dtypes.h"
 #include "launch.h"
+#include "vector_product.h"
 
 namespace ocl {
 
@@ -31,12 +32,13 @@ std::size_t bytes_of(const Blocks& blocks, std::size_t number) {
   return static_cast<std::size_t>(elements) * number;
 }
 
-/// The greatest blocks for which a CPU has local memory; `number` is the size of a sum in bytes.
-Blocks blocks_of(const Device& device, std::size_t number) {
+/// The greatest blocks for which a CPU has local memory; `number` is the size of a sum in bytes. A
+/// narrow result has higher ones, so that a block of the right factor serves for more rows.
+Blocks blocks_of(const Device& device, std::size_t number, bool narrow) {
   // A machine with vectors of 16 has 32 registers for them, others have at least 16.
   const std::int64_t rows = device.vector == 16 ? 12 : 6;
   const std::size_t most = std::min(device.local_memory, kUsefulMemory);
-  Blocks blocks{96, 256, 240, rows, device.vector};
+  Blocks blocks{narrow ? 288 : 96, narrow ? 64 : 256, 240, rows, device.vector};
   for (const Blocks& smaller :
        {Blocks{48, 128, 96, rows, device.vector}, Blocks{24, 64, 32, rows, device.vector},
         Blocks{12, 32, 16, rows, device.vector}}) {
@@ -147,6 +149,7 @@ void multiply(const char* op, const Sizes& sizes, const Matrix& out, const Matri
   const auto type = a.tensor.scalar_type();
   const int index = out.tensor.device().index();
   Device& device = device_at(index);
+  if (multiply_vector(op, sizes, out, a, b, added, alpha, beta)) return;
   if (multiply_with_blas(op, device, sizes, out, a, b, added, alpha, beta)) return;
 
   std::int64_t last = std::max({sizes.m, sizes.n, sizes.k}) + (1 << 16);
@@ -154,7 +157,8 @@ void multiply(const char* op, const Sizes& sizes, const Matrix& out, const Matri
     if (one != nullptr) last = std::max(last, last_place(one->tensor));
   }
   const bool small = last < std::numeric_limits<std::int32_t>::max();
-  const Blocks blocks = blocks_of(device, type == c10::ScalarType::Long ? 8 : 4);
+  const bool narrow = sizes.n <= 64 && sizes.m > 96;
+  const Blocks blocks = blocks_of(device, type == c10::ScalarType::Long ? 8 : 4, narrow);
   Blocks tile = blocks;
   if (device.is_cpu) {
     divide(device, sizes, tile);
@@ -162,8 +166,9 @@ void multiply(const char* op, const Sizes& sizes, const Matrix& out, const Matri
     tile.m = tile.n = 64;  // SIDE
   }
 
-  std::uint64_t macros = (small ? 1 : 0) | (added != nullptr ? 2 : 0) |
-                         (a.window != nullptr ? 4 : 0) | (b.window != nullptr ? 8 : 0);
+  std::uint64_t macros = (small ? 1U : 0U) | (added != nullptr ? 2U : 0U) |
+                         (a.window != nullptr ? 4U : 0U) | (b.window != nullptr ? 8U : 0U) |
+                         (narrow ? 16U : 0U);
   macros = macros << 4 | static_cast<unsigned>(dtype_of(type).code);
   macros = macros << 4 | static_cast<unsigned>(dtype_of(out.tensor.scalar_type()).code);
   Launch launch(op, index, Variant{"matmul", "matmul", nullptr, macros},

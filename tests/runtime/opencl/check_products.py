@@ -63,6 +63,13 @@ def products() -> Iterator[Call]:
             yield "baddbmm", baddbmm, (whole(shape, dtype), *batches)
         for shape in ((20,), (1,)):
             yield "addmv", torch.addmv, (whole(shape, dtype), pair[0], whole((50,), dtype))
+        for size in (1, 31, 64, 333):
+            row, matrix = whole((1, size), dtype), whole((5, size), dtype)
+            yield "a row", torch.mm, (row, matrix.t())
+            yield "a row", addmm(2, 3), (whole((1, 5), dtype), row, matrix.t())
+            yield "a row", torch.mm, (row, whole((size, 5), dtype))
+            yield "a column", torch.mm, (matrix, row.t())
+            yield "a column", torch.mm, (matrix, whole((size, 3), dtype)[:, 1:2])
         yield "mv", torch.mv, (pair[0], whole((50,), dtype))
         yield "in place", addmm_, (whole((20, 35), dtype), *pair)
     for sizes in ((1, 1, 1), (0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 700, 1), (129, 1, 257)):
@@ -74,6 +81,7 @@ def products() -> Iterator[Call]:
     yield "bmm", torch.bmm, (whole((0, 3, 4)), whole((0, 4, 5)))
     yield "bmm", torch.bmm, (whole((70_000, 1, 2)), whole((70_000, 2, 1)))
     yield "mm", torch.mm, (whole((70_000, 3)), whole((3, 2)))
+    yield "mv", torch.mv, (whole((700, 900)), whole((900,)))
     nothing = torch.full((4,), float("nan"))
     yield "addmm", addmm(0, 1), (nothing, whole((3, 2)), whole((2, 4)))
     infinite = torch.tensor([[float("inf"), 1.0], [float("nan"), 2.0]])
