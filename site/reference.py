@@ -129,7 +129,9 @@ def _cell(text: str) -> str:
 
 def runtime_page() -> str:
     header = (ROOT / "include" / "backendkit" / "runtime.h").read_text(encoding="utf-8")
-    body = header[header.index("namespace backendkit {") : header.index("}  // namespace backendkit")]
+    body = header[
+        header.index("namespace backendkit {") : header.index("}  // namespace backendkit")
+    ]
     # Each piece is a comment and what it describes, up to an empty line.
     pieces = re.findall(r"^((?:///.*\n)+)((?:[^\n/].*\n)+)", body, re.M)
     types: list[str] = []

@@ -278,8 +278,8 @@ concept HasBeginCapture = requires(StreamHandle stream, int device) {
 };
 
 /// `backendkit::GraphHandle end_capture(backendkit::StreamHandle stream, int device)`: ends it and
-/// returns what was recorded; never null. If it throws, the stream runs its work again all the same.
-/// Also called after a capture that failed.
+/// returns what was recorded; never null. If it throws, the stream runs its work again all the
+/// same. Also called after a capture that failed.
 template <class Runtime>
 concept HasEndCapture = requires(StreamHandle stream, int device) {
   { Runtime::end_capture(stream, device) } -> std::same_as<GraphHandle>;

@@ -43,9 +43,7 @@ inline Dtype dtype_of(c10::ScalarType type) {
   return *known;
 }
 
-inline bool is_known(c10::ScalarType type) {
-  return known_dtype(type).has_value();
-}
+inline bool is_known(c10::ScalarType type) { return known_dtype(type).has_value(); }
 
 inline bool is_floating(c10::ScalarType type) { return dtype_of(type).code < 3; }
 
