@@ -72,9 +72,12 @@ def passes(network: torch.nn.Module, images: torch.Tensor) -> tuple[torch.Tensor
 
 
 def difference(found: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
+    def square(one: torch.Tensor) -> float:
+        return one.double().square().sum().item()
+
     pairs = zip(found, expected, strict=True)
-    apart = sum((one - other).square().sum().item() for one, other in pairs)
-    return (apart / sum(one.square().sum().item() for one in expected)) ** 0.5
+    apart = sum(square(one.double() - other.double()) for one, other in pairs)
+    return (apart / sum(map(square, expected))) ** 0.5
 
 
 def compare(models: object, name: str, size: int) -> tuple[float, ...]:
