@@ -278,15 +278,15 @@ MEMORY = [
     Fault(
         "all blocks are the default stream's",
         "include/backendkit/allocator.h",
-        "cache(device).allocate(bytes, stream)",
+        "cache(device).allocate(bytes, memory)",
         "cache(device).allocate(bytes, 0)",
         ("test_memory.py::test_blocks_belong_to_their_stream",),
     ),
     Fault(
         "blocks overlap",
-        "include/backendkit/memory/caching_allocator.h",
-        "block->pointer + bytes",
-        "block->pointer + bytes - kRound",
+        "include/backendkit/memory/memory_block.h",
+        "other->pointer = pointer + to",
+        "other->pointer = pointer + to - 512",
         ("test_memory.py::test_two_tensors_never_share_memory",),
     ),
     Fault(
