@@ -49,15 +49,6 @@ void report_failed_build(const WheelBuild& build, const Description& description
   context.console.report(problem);
 }
 
-/// Makes the folder of a build, and removes the files in it; false, reported, when that fails.
-bool empty_folder(const fs::path& folder, Context& context) {
-  if (!make_folders(folder, context)) return false;
-  for (const std::string& name : context.disk.list(folder)) {
-    std::ignore = context.disk.remove(folder / name);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string shown(const fs::path& path, const Context& context) {
@@ -73,6 +64,14 @@ bool make_folders(const fs::path& folder, Context& context) {
   if (made) return true;
   context.refuse(fmt::format("cannot make the folder {}: {}", shown(folder, context), made.why()));
   return false;
+}
+
+bool empty_folder(const fs::path& folder, Context& context) {
+  if (!make_folders(folder, context)) return false;
+  for (const std::string& name : context.disk.list(folder)) {
+    std::ignore = context.disk.remove(folder / name);
+  }
+  return true;
 }
 
 fs::path wheel_in(const fs::path& folder, const Disk& disk) {

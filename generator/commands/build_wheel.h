@@ -36,6 +36,9 @@ std::string shown(const std::filesystem::path& path, const Context& context);
 /// Makes a folder and those above it; false, reported, when that fails.
 bool make_folders(const std::filesystem::path& folder, Context& context);
 
+/// Makes a folder and removes the files in it; false, reported, when it cannot be made.
+bool empty_folder(const std::filesystem::path& folder, Context& context);
+
 /// The only wheel in a folder; empty when there is none or more than one.
 std::filesystem::path wheel_in(const std::filesystem::path& folder, const Disk& disk);
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -86,10 +85,7 @@ int run_runtime_wheel(const WheelOptions& options, Context& context) {
   if (!facts) return kNo;
   context.console.status("Checked", loaded->source.path());
   const fs::path folder = loaded->folder / "build" / "wheel" / "runtime";
-  if (!make_folders(folder, context)) return kNo;
-  for (const std::string& name : context.disk.list(folder)) {
-    std::ignore = context.disk.remove(folder / name);
-  }
+  if (!empty_folder(folder, context)) return kNo;
   context.console.status("Building", fmt::format("{} {}", description.runtime_package.value,
                                                  description.runtime_version.value));
   const std::string python = options.python.empty() ? default_python(context) : options.python;

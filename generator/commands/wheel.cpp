@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -155,10 +154,7 @@ std::optional<BuiltWheel> make_wheel(Project& project, const WheelRelease& relea
 std::optional<fs::path> join(const Project& project, const std::vector<BuiltWheel>& wheels,
                              Context& context) {
   const fs::path folder = project.build() / "wheel" / "merged";
-  if (!make_folders(folder, context)) return std::nullopt;
-  for (const std::string& name : context.disk.list(folder)) {
-    std::ignore = context.disk.remove(folder / name);
-  }
+  if (!empty_folder(folder, context)) return std::nullopt;
   std::vector<std::string> arguments = {folder.string(), "quiet", tested_minors()};
   for (const BuiltWheel& wheel : wheels) arguments.push_back(wheel.file.string());
   if (!run_tool(project.python, "merge", arguments, folder, "the wheels could not be merged",
