@@ -65,11 +65,16 @@ class Captures {
   /// Throws if a stream records: `what` cannot be part of a graph. Its capture has failed then.
   template <class Text>
   static void refuse(c10::DeviceIndex device, c10::StreamId stream, const Text& what) {
-    if (!recording(device, stream)) return;
-    const std::string why =
-        "operation not permitted when stream is capturing: a graph cannot have ";
-    fail(device, stream, why + what);
-    TORCH_CHECK(false, why, what);
+    if (!any()) return;
+    std::string why = "operation not permitted when stream is capturing: a graph cannot have ";
+    why += what;
+    {
+      const std::lock_guard<std::mutex> lock(mutex());
+      Capture* const found = find(device, stream);
+      if (found == nullptr) return;
+      if (found->failure.empty()) found->failure = why;
+    }
+    TORCH_CHECK(false, why);
   }
 
  private:
@@ -83,12 +88,6 @@ class Captures {
   };
 
   static bool any() { return count().load(std::memory_order_relaxed) != 0; }
-
-  static void fail(c10::DeviceIndex device, c10::StreamId stream, std::string why) {
-    const std::lock_guard<std::mutex> lock(mutex());
-    Capture* const found = find(device, stream);
-    if (found != nullptr && found->failure.empty()) found->failure = std::move(why);
-  }
 
   static Capture* find(c10::DeviceIndex device, c10::StreamId stream) {
     for (Capture& one : all()) {

@@ -104,10 +104,8 @@ class Graph final : public GraphImplBase {
 
   void capture_end() override {
     TORCH_CHECK(capturing_, "capture_end: no capture has begun");
-    capturing_ = false;
-    const std::string failure = Captures::end(device_, stream_);
     try {
-      graph_ = Driver<Runtime>::end_capture(Streams<Runtime>::handle(device_, stream_), device_);
+      const std::string failure = stop();
       TORCH_CHECK(failure.empty(), "the graph is not complete: ", failure);
       if (!keep_) instantiate();
     } catch (...) {
@@ -118,14 +116,10 @@ class Graph final : public GraphImplBase {
 
   void instantiate() override {
     TORCH_CHECK(graph_ != nullptr, "instantiate: nothing has been recorded");
-    if (std::exchange(instantiated_, true)) return;
+    if (instantiated_) return;
     const c10::DeviceGuard guard(c10::Device(kDeviceType, device_));
-    try {
-      Driver<Runtime>::instantiate_graph(graph_, device_);
-    } catch (...) {
-      instantiated_ = false;
-      throw;
-    }
+    Driver<Runtime>::instantiate_graph(graph_, device_);
+    instantiated_ = true;
   }
 
   /// Runs on the calling thread's current stream of the graph's device.
@@ -140,11 +134,7 @@ class Graph final : public GraphImplBase {
 
   /// Waits for the device if the graph has run, and gives its memory back.
   void reset() override {
-    if (capturing_) {
-      capturing_ = false;
-      Captures::end(device_, stream_);
-      graph_ = Driver<Runtime>::end_capture(Streams<Runtime>::handle(device_, stream_), device_);
-    }
+    if (capturing_) stop();
     if (std::exchange(replayed_, false)) Streams<Runtime>::synchronize_all(device_);
     instantiated_ = false;
     if (GraphHandle const graph = std::exchange(graph_, nullptr)) {
@@ -167,6 +157,14 @@ class Graph final : public GraphImplBase {
 
  private:
   static constexpr std::uint64_t kMostPools = std::uint64_t{1} << 40;
+
+  /// Ends the capture. Returns why the graph cannot be used; "" if it can.
+  std::string stop() {
+    capturing_ = false;
+    std::string failure = Captures::end(device_, stream_);
+    graph_ = Driver<Runtime>::end_capture(Streams<Runtime>::handle(device_, stream_), device_);
+    return failure;
+  }
 
   std::int64_t memory() const { return Captures::memory_in(pool_, stream_); }
 

@@ -13,12 +13,22 @@ pytestmark = [
     pytest.mark.skipif(RELEASE < (2, 12), reason="PyTorch has no graphs before 2.12"),
 ]
 
+#: Bytes of a tensor that has a segment of its own.
+LARGE = 64 << 20
 REFUSED = "operation not permitted when stream is capturing: a graph cannot have "
 
 
 @pytest.fixture
 def stream(device):
     return torch.Stream(device=device)
+
+
+@pytest.fixture
+def reserved(module):
+    """The bytes of the device's memory that are reserved while no tensor of the test is there."""
+    torch.accelerator.synchronize()
+    torch.accelerator.empty_cache()
+    return module.memory_reserved()
 
 
 def graph_of(stream, work, **options):
@@ -86,48 +96,40 @@ def test_tensors_of_a_graph_keep_their_memory(device, stream):
     assert result.data_ptr() == address
 
 
-def test_the_memory_goes_back_with_the_graph(device, stream, module):
-    large = 64 << 20
-    torch.accelerator.synchronize()
-    torch.accelerator.empty_cache()
-    before = module.memory_reserved()
-    graph, result = graph_of(stream, lambda: torch.empty(large, dtype=torch.uint8, device=device))
-    assert module.memory_allocated() >= large
+def test_the_memory_goes_back_with_the_graph(device, stream, module, reserved):
+    graph, result = graph_of(stream, lambda: torch.empty(LARGE, dtype=torch.uint8, device=device))
+    assert module.memory_allocated() >= LARGE
     del result
     torch.accelerator.empty_cache()
-    assert module.memory_reserved() >= before + large, "a run would write to others' memory"
+    assert module.memory_reserved() >= reserved + LARGE, "a run would write to others' memory"
     with on(stream):
         graph.replay()
     graph.reset()
-    assert module.memory_reserved() == before
+    assert module.memory_reserved() == reserved
     # The object may record again.
     with on(stream), graph:
-        kept = torch.empty(large, dtype=torch.uint8, device=device)
+        kept = torch.empty(LARGE, dtype=torch.uint8, device=device)
     del graph
-    assert module.memory_reserved() >= before + large
+    assert module.memory_reserved() >= reserved + LARGE
     del kept
     torch.accelerator.empty_cache()
-    assert module.memory_reserved() == before
+    assert module.memory_reserved() == reserved
 
 
-def test_graphs_share_a_pool(device, stream, module):
-    large = 64 << 20
-    torch.accelerator.synchronize()
-    torch.accelerator.empty_cache()
-    before = module.memory_reserved()
+def test_graphs_share_a_pool(device, stream, module, reserved):
 
     def work():
-        torch.empty(large, dtype=torch.uint8, device=device)
+        torch.empty(LARGE, dtype=torch.uint8, device=device)
 
     first, _ = graph_of(stream, work)
     second, _ = graph_of(stream, work, pool=first.pool())
     assert first.pool() == second.pool() != graph_of(stream, work)[0].pool()
     torch.accelerator.empty_cache()
-    assert module.memory_reserved() == before + large
+    assert module.memory_reserved() == reserved + LARGE
     first.reset()
-    assert module.memory_reserved() == before + large
+    assert module.memory_reserved() == reserved + LARGE
     second.reset()
-    assert module.memory_reserved() == before
+    assert module.memory_reserved() == reserved
     with pytest.raises(ValueError, match="the pool is not one that `Graph.pool` returned"):
         graph_of(stream, work, pool=(3, 4))
 
