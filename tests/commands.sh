@@ -2,6 +2,9 @@
 # shellcheck shell=bash disable=SC2154  # the variables are those of ./dev, which reads this file
 # Commands of ./dev: what each builds, and the script that does the work.
 
+# A driver for examples/opencl that computes on the CPU, and what the example uses of Debian.
+opencl_driver=(libclblast1 ocl-icd-libopencl1 opencl-headers pocl-opencl-icd)
+
 fuzz() {
   set_up clang libclang-rt-dev
   cmake_build fuzz fuzz
@@ -10,7 +13,7 @@ fuzz() {
 }
 
 bench() {
-  local driver=(libclblast1 ocl-icd-libopencl1 opencl-headers pocl-opencl-icd)
+  local driver=("${opencl_driver[@]}")
   [[ " $* " == *" opencl "* ]] || driver=()
   set_up "${driver[@]}"
   cmake_build release all
