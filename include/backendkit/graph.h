@@ -61,7 +61,11 @@ class GraphPools {
 template <class Runtime>
 class Graph final : public GraphImplBase {
  public:
-  explicit Graph(const GraphArguments& arguments = {}) : keep_(keep_graph(arguments)) {}
+  /// Throws if there is no device, because `torch.accelerator.Graph()` raises then without a
+  /// backend as well.
+  explicit Graph(const GraphArguments& arguments = {}) : keep_(keep_graph(arguments)) {
+    Devices<Runtime>::checked(Devices<Runtime>::current());
+  }
 
   ~Graph() override {
     if (Devices<Runtime>::forked()) return;  // the driver's graph belongs to the parent
