@@ -53,7 +53,8 @@ def arithmetic() -> Iterator[Call]:
             yield name, getattr(torch, name), (a, b[:1])
             yield name, lambda x, y, n=name: getattr(x.clone(), n + "_")(y), (a, b)
         yield "logical_not", torch.logical_not, (a,)
-        yield "isnan", torch.isnan, (a,)
+        for name in ("isnan", "isneginf", "isposinf"):
+            yield name, getattr(torch, name), (a,)
         for mask in (a > 0, (a > 0)[0], (a > 0)[:, :1]):
             yield "masked_fill", lambda x, m: x.masked_fill(m, 3), (a, mask)
             yield (
@@ -95,7 +96,8 @@ def arithmetic() -> Iterator[Call]:
 
 
 def special_cases() -> Iterator[Call]:
-    for name in ("abs", "ceil", "floor", "round", "trunc", "isnan", "logical_not"):
+    tests = ("isnan", "isneginf", "isposinf", "logical_not")
+    for name in ("abs", "ceil", "floor", "round", "trunc", *tests):
         yield name, getattr(torch, name), (SPECIAL,)
     halves = torch.arange(-6, 7) / 2
     yield "round", torch.round, (halves,)
