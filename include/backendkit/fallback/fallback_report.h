@@ -21,7 +21,7 @@ namespace backendkit {
 
 /// The cost of falling back to the CPU for one operator since the last reset.
 struct FallbackCount {
-  TimeCount time;                         ///< with the bytes copied between device and host
+  TimeCount time;                        ///< with the bytes copied between device and host
   std::atomic<std::int64_t> copying{0};  ///< those of the nanoseconds in which it copied
   std::atomic<bool> warned{false};
 };

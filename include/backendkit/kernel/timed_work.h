@@ -46,9 +46,7 @@ class TimedWork {
     return guard.getStream(device.has_index() ? device : guard.getDevice());
   }
 
-  bool is_recorded() const {
-    return Captures::recording(stream_.device_index(), stream_.id());
-  }
+  bool is_recorded() const { return Captures::recording(stream_.device_index(), stream_.id()); }
 
   void wait() const { c10::impl::VirtualGuardImpl(kDeviceType).synchronizeStream(stream_); }
 

@@ -75,8 +75,7 @@ class CopyCounts {
   static TimeCount& of(CopyWay way) { return all()[static_cast<std::size_t>(way)]; }
 
   /// Calls, nanoseconds and bytes of each way.
-  static std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>,
-                    std::vector<std::int64_t>>
+  static std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::vector<std::int64_t>>
   table() {
     std::vector<std::int64_t> calls, nanoseconds, bytes;
     for (const TimeCount& one : all()) {
@@ -131,8 +130,7 @@ class KernelTimes {
   }
 
   /// Names, calls and nanoseconds, in no particular order.
-  static std::tuple<std::vector<std::string>, std::vector<std::int64_t>,
-                    std::vector<std::int64_t>>
+  static std::tuple<std::vector<std::string>, std::vector<std::int64_t>, std::vector<std::int64_t>>
   table() {
     std::vector<std::string> names;
     std::vector<std::int64_t> calls, nanoseconds;

@@ -209,8 +209,8 @@ the counts began or were reset{% endif %}</p>
 {% if report.problem %}
 <p class="card note warn">Nothing was counted, because {{ report.problem }}</p>
 {% elif not rows %}
-<p class="card note">Nothing was counted: no operator fell back to the CPU, nothing was copied, and \
-no kernel was timed.</p>
+<p class="card note">Nothing was counted: no operator fell back to the CPU, nothing was copied, \
+and no kernel was timed.</p>
 {% else %}
 <div class="bar total" role="img" aria-label="{% for kind, ms in sums.items() if ms %}\
 {{ kinds[kind][0] }} {{ ms | time }}{{ ", " if not loop.last }}{% endfor %}">\

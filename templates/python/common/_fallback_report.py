@@ -5,8 +5,7 @@
 import errno
 import importlib
 import os
-import secrets
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Union
 
 # `from . import` could deadlock: it waits for the package, which may wait for this module.
 _build = importlib.import_module("._build", __package__)
@@ -104,7 +103,7 @@ def _write_whole(path: str, text: str) -> None:
     if not os.path.isdir(folder):
         why = "cannot write the report, because there is no such folder"
         raise FileNotFoundError(errno.ENOENT, why, os.path.dirname(path) or folder)
-    beside = os.path.join(folder, f".fallback-report-{secrets.token_hex(8)}")
+    beside = os.path.join(folder, f".fallback-report-{os.urandom(8).hex()}")
     try:
         with open(beside, "x", encoding="ascii", newline="\n") as file:
             file.write(text)
@@ -178,6 +177,6 @@ class timed_operators:
         if _device._failure is None:
             _device._library().time_kernels(True)
 
-    def __exit__(self, *_: Optional[object]) -> None:
+    def __exit__(self, *_: object) -> None:
         if _device._failure is None:
             _device._library().time_kernels(False)

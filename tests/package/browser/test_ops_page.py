@@ -186,9 +186,7 @@ def test_texts_cannot_break_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [500, 1280])
-def test_use_in_a_browser(
-    page: str, project: Path, tmp_path: Path, width: int, dark: bool
-) -> None:
+def test_use_in_a_browser(page: str, project: Path, tmp_path: Path, width: int, dark: bool) -> None:
     (tmp_path / "page.html").write_text(page.replace("</body>", PROBE + "</body>"))
     words = [f"--window-size={width},900", "--dump-dom", (tmp_path / "page.html").as_uri()]
     if dark:

@@ -155,7 +155,7 @@ def test_the_page_needs_nothing_else(package: Package, tmp_path: Path) -> None:
 
 
 def test_nothing_in_the_page_is_a_tag_by_accident(package: Package, tmp_path: Path) -> None:
-    name = '<script>alert(1)</script>&amp;"\'\u00e4'
+    name = "<script>alert(1)</script>&amp;\"'\u00e4"
     package.set_constants(DISPLAY_NAME=name)
     counted = (["aten::<u>&lt;"], [1], [MS], [1], [0])
     page = written(package, tmp_path, **{**NOTHING, "fallback_counts": counted})
