@@ -9,7 +9,7 @@ _KINDS = {
     "kernel": ("Kernels", "the device's own kernels, from the call until their work is done"),
     "fallback": ("CPU fallback", "operators without a kernel, computed by the CPU"),
     "moved": (
-        "Copies of the fallback",
+        "Fallback copies",
         "what the CPU computes with, to the host and back, and the wait for the device",
     ),
     "copy": ("Copies", "copies that the program or a kernel asks for"),
@@ -219,13 +219,15 @@ and no kernel was timed.</p>
 <ul class="key">
 {% for kind, (name, meaning) in kinds.items() %}
 <li class="card {{ kind }}"><b><span class="dot"></span><span>{{ name }}</span>\
-<span>{{ sums[kind] | time if kind != "kernel" or report.kernels else "not timed" }}</span></b>\
+<span>{{ sums[kind] | time if kind != "kernel" or report.timed_ms else "not timed" }}</span></b>\
 <small>{{ meaning }}</small></li>
 {% endfor %}
 </ul>
 {% endif %}
 {% if not report.problem %}
-{% if report.timed_ms and not part_only %}
+{% if not has_kernels %}
+<p class="card note">This backend has no kernels yet.</p>
+{% elif report.timed_ms and not part_only %}
 <p class="card note">Kernels were timed for {{ report.timed_ms | time }} of \
 {{ report.span_ms | time }}.</p>
 {% elif report.timed_ms %}
@@ -233,7 +235,7 @@ and no kernel was timed.</p>
 {{ report.span_ms | time }}, but fallbacks and copies were counted all the time. Call \
 <code>torch.{{ build.DEVICE }}.reset_fallback_report()</code> where the timing begins, and make \
 the report where it ends.</p>
-{% elif has_kernels %}
+{% else %}
 <div class="card note warn"><p>Kernels were not timed: each returns before the device has done its \
 work. The first copy to the host or fallback after them waits for that work, and so has its time \
 too. To see the times of kernels, run the program like this:</p>
@@ -241,8 +243,6 @@ too. To see the times of kernels, run the program like this:</p>
 with torch.{{ build.DEVICE }}.timed_operators():
     ...
 torch.{{ build.DEVICE }}.fallback_report().to_html("times.html")</pre></div>
-{% else %}
-<p class="card note">This backend has no kernels yet.</p>
 {% endif %}
 {% endif %}
 {% if rows %}

@@ -126,6 +126,7 @@ def package_report(package: Package) -> Any:
 
 def test_the_page(package: Package, tmp_path: Path) -> None:
     """A bar for each operator, as long as its time, with a part for each way that it went."""
+    package.set_constants(KERNELS=["a"])
     page = written(package, tmp_path, **COUNTED)
     assert page.names == [
         "aten::a",
@@ -171,6 +172,7 @@ def test_nothing_in_the_page_is_a_tag_by_accident(package: Package, tmp_path: Pa
         (20, ["relu"], "timed for only 20.0 ms of 100.0 ms"),
         (0, ["relu"], "with torch.foo.timed_operators():"),
         (0, [], "This backend has no kernels yet"),
+        (99, [], "This backend has no kernels yet"),
     ],
 )
 def test_what_the_page_says_of_kernels(
