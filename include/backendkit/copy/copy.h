@@ -51,7 +51,7 @@ class Copier {
     check_storage(dst);
     at::assert_no_partial_overlap(dst, self);
     TimedWork work;
-    work.begin(on_device(src) ? src.device() : dst.device());
+    work.begin(on_device(src) ? src.device() : dst.device(), KernelTimes::on());
     if (bytes_can_go(src, dst)) {
       const bool wait = !non_blocking || !record_pinned_use(src, dst);
       move(dst.mutable_data_ptr(), dst.storage(), src.const_data_ptr(), src.storage(), dst.nbytes(),

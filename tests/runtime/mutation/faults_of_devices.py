@@ -398,7 +398,7 @@ VALUES = [
     Fault(
         "timed work is not waited for",
         "include/backendkit/kernel/timed_work.h",
-        "waits_ = KernelTimes::on();",
+        "waits_ = waits;",
         "waits_ = false;",
         ("test_times.py::test_timed_copies_wait",),
     ),
