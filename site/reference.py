@@ -17,7 +17,8 @@ FOLDER = ROOT / "docs" / "reference"
 _NOTE = "<!-- Written by `./dev test tests/package/site --update`; change {}, not this file. -->\n"
 
 _PARTS = {
-    "_device": "Devices and the fallback",
+    "_device": "Devices",
+    "_fallback_report": "The fallback and times",
     "_streams": "Streams and events",
     "_memory": "Memory",
     "_random": "Random numbers",
@@ -32,7 +33,7 @@ _VALUES = {
     "`torch.Generator`.",
 }
 #: Names that other classes and functions give to the user.
-_RESULTS = {"_device": ["FallbackReport", "FallbackRow"]}
+_RESULTS = {"_fallback_report": ["FallbackReport", "FallbackRow", "KernelRow", "CopyRow"]}
 #: For the modules of backends, which register what to do when another package is imported.
 _INTERNAL = {"when_imported"}
 _PIP_MODULES = {

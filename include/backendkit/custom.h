@@ -15,26 +15,29 @@ namespace backendkit {
 
 namespace custom_detail {
 
-template <class Signature, Signature* function>
+template <Name name_space, Name op, class Signature, Signature* function>
 struct Kernel;
 
-template <class Result, class... Arguments, Result (*function)(Arguments...)>
-struct Kernel<Result(Arguments...), function> {
+template <Name name_space, Name op, class Result, class... Arguments,
+          Result (*function)(Arguments...)>
+struct Kernel<name_space, op, Result(Arguments...), function> {
   static Result call(Arguments... arguments) {
     kernel_detail::MaybeDevice device;
     static_cast<void>(((device = kernel_detail::device_in(arguments)) || ...));
     const c10::OptionalDeviceGuard guard(device);
-    return function(std::forward<Arguments>(arguments)...);
+    return timed_kernel(name_space.view(), op.view(), [&]() -> Result {
+      return function(std::forward<Arguments>(arguments)...);
+    });
   }
 };
 
 }  // namespace custom_detail
 
-/// The function to register as a custom operator's kernel: calls `function` with the device of its
-/// arguments as the current one.
-template <class Signature, Signature* function>
+/// The function to register as the kernel of the custom operator `name_space::op`: calls `function`
+/// with the device of its arguments as the current one.
+template <Name name_space, Name op, class Signature, Signature* function>
 constexpr Signature* custom_kernel() {
-  return &custom_detail::Kernel<Signature, function>::call;
+  return &custom_detail::Kernel<name_space, op, Signature, function>::call;
 }
 
 /// `function` itself, for the CPU or for meta functions; `Signature` selects one of several

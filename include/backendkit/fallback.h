@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,13 +33,10 @@ class Fallbacks {
     apply_fallback_mode(op, keys, count);
     at::RecordFunction range(at::RecordScope::FUNCTION);
     if (range.isActive()) range.before("backendkit::fallback " + c10::toString(op.operator_name()));
-    const auto start = std::chrono::steady_clock::now();
-    const std::size_t copied = run(op, keys, stack);
-    const auto taken = std::chrono::steady_clock::now() - start;
-    constexpr auto kOrder = std::memory_order_relaxed;
-    count.calls.fetch_add(1, kOrder);
-    count.nanoseconds.fetch_add(std::chrono::nanoseconds(taken).count(), kOrder);
-    count.bytes.fetch_add(static_cast<std::int64_t>(copied), kOrder);
+    TimedPart part;
+    const Copied copied = run(op, keys, stack);
+    count.time.add(part.end(), copied.bytes);
+    count.copying.fetch_add(copied.nanoseconds, std::memory_order_relaxed);
   }
 
   /// Raises a NotImplementedError that says what to do.
@@ -117,9 +113,14 @@ class Fallbacks {
     }
   }
 
-  /// Returns the bytes copied.
-  static std::size_t run(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                         torch::jit::Stack* stack) {
+  /// What an operator's copies were.
+  struct Copied {
+    std::int64_t bytes;
+    std::int64_t nanoseconds;
+  };
+
+  static Copied run(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                    torch::jit::Stack* stack) {
     const auto& arguments = op.schema().arguments();
     const std::size_t first = stack->size() - arguments.size();
     const std::optional<c10::Device> asked = device_asked_for(*stack, first);
@@ -173,7 +174,7 @@ class Fallbacks {
       (*stack)[i] =
           map((*stack)[i], [&](const at::Tensor& one) { return tensors.result(one, target); });
     }
-    return tensors.copied();
+    return {static_cast<std::int64_t>(tensors.copied()), tensors.copying()};
   }
 
   /// If `lend`, what the CPU allocates is in the memory of the current device.

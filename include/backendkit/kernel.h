@@ -13,6 +13,7 @@
 
 #include <backendkit/call_fallback.h>
 #include <backendkit/kernel/kernel_traits.h>
+#include <backendkit/kernel/timed_work.h>
 
 namespace backendkit {
 
@@ -178,7 +179,7 @@ template <Name op>
 }
 
 /// Runs before each kernel: makes the checks that PyTorch leaves to the device, checks the dtypes,
-/// and makes the arguments' device the current one.
+/// and makes the arguments' device the current one. Times the kernel where that is asked for.
 template <Name op, class Traits, class Order, class Signature>
 struct Entry;
 
@@ -195,14 +196,15 @@ struct Entry<op, Traits, DeviceOf<positions...>, Result(Arguments...)> {
                       std::forward<Arguments>(arguments)...);
       }
     }
+    const auto run = [&]() -> Result { return body(std::forward<Arguments>(arguments)...); };
     if constexpr (sizeof...(positions) == 0) {
-      return body(std::forward<Arguments>(arguments)...);
+      return timed_kernel("aten", op.view(), run);
     } else {
       MaybeDevice device;
       const auto all = std::tie(arguments...);
       static_cast<void>(((device = device_in(std::get<positions>(all))) || ...));
       const c10::OptionalDeviceGuard guard(device);
-      return body(std::forward<Arguments>(arguments)...);
+      return timed_kernel("aten", op.view(), run);
     }
   }
 

@@ -17,6 +17,7 @@
 #include <backendkit/fallback/fallback_report.h>
 #include <backendkit/generator.h>
 #include <backendkit/memory/in_flight.h>
+#include <backendkit/profiler/operator_times.h>
 #include <backendkit/stream.h>
 
 namespace backendkit {
@@ -48,8 +49,13 @@ class PythonOperators {
     library.def("is_in_bad_fork() -> bool", &is_in_bad_fork);
     library.def("drain_autograd(int milliseconds) -> bool", &drain_autograd);
     library.def("build_torch_version() -> str", &build_torch_version);
-    library.def("fallback_counts() -> (str[], int[], int[], int[])", &FallbackCounts::table);
-    library.def("reset_fallback_counts() -> ()", &FallbackCounts::reset);
+    library.def("fallback_counts() -> (str[], int[], int[], int[], int[])", &FallbackCounts::table);
+    library.def("copy_counts() -> (int[], int[], int[])", &CopyCounts::table);
+    library.def("kernel_times() -> (str[], int[], int[])", &KernelTimes::table);
+    library.def("time_span() -> (int, int)", &KernelTimes::span);
+    library.def("time_kernels(bool begin) -> ()", &KernelTimes::take);
+    library.def("reset_counts() -> ()", &reset_counts);
+    KernelTimes::reset();
   }
 
  private:
@@ -151,6 +157,12 @@ class PythonOperators {
     return !Devices<Runtime>::in_use() ||
            AutogradThreads::drain(Devices<Runtime>::count(),
                                   std::chrono::milliseconds(milliseconds));
+  }
+
+  static void reset_counts() {
+    FallbackCounts::reset();
+    CopyCounts::reset();
+    KernelTimes::reset();
   }
 
   static bool is_in_bad_fork() { return Devices<Runtime>::forked(); }

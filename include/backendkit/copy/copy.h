@@ -8,6 +8,7 @@
 
 #include <backendkit/copy/element_runs.h>
 #include <backendkit/copy/transfers.h>
+#include <backendkit/kernel/timed_work.h>
 #include <backendkit/pinned_allocator.h>
 
 namespace backendkit {
@@ -49,6 +50,8 @@ class Copier {
     check_storage(self);
     check_storage(dst);
     at::assert_no_partial_overlap(dst, self);
+    TimedWork work;
+    work.begin(on_device(src) ? src.device() : dst.device(), KernelTimes::on());
     if (bytes_can_go(src, dst)) {
       const bool wait = !non_blocking || !record_pinned_use(src, dst);
       move(dst.mutable_data_ptr(), dst.storage(), src.const_data_ptr(), src.storage(), dst.nbytes(),
@@ -56,10 +59,19 @@ class Copier {
     } else if (!by_kernel(src, dst)) {
       through_host(src, dst);
     }
+    if (const auto taken = work.end()) {
+      CopyCounts::of(way_of(src, dst)).add(*taken, static_cast<std::int64_t>(dst.nbytes()));
+    }
     return dst;
   }
 
  private:
+  static CopyWay way_of(const at::Tensor& src, const at::Tensor& dst) {
+    if (!on_device(src)) return CopyWay::kToDevice;
+    if (!on_device(dst)) return CopyWay::kToHost;
+    return src.device() == dst.device() ? CopyWay::kWithinDevice : CopyWay::kBetweenDevices;
+  }
+
   static bool on_device(const at::Tensor& tensor) { return tensor.device().type() == kDeviceType; }
 
   static bool same_bits(const at::Tensor& a, const at::Tensor& b) {

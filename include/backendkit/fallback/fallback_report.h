@@ -15,13 +15,14 @@
 #include <ATen/core/operator_name.h>
 #include <c10/util/Exception.h>
 
+#include <backendkit/profiler/operator_times.h>
+
 namespace backendkit {
 
 /// The cost of falling back to the CPU for one operator since the last reset.
 struct FallbackCount {
-  std::atomic<std::int64_t> calls{0};
-  std::atomic<std::int64_t> nanoseconds{0};
-  std::atomic<std::int64_t> bytes{0};  ///< copied between the device and the host
+  TimeCount time;                        ///< with the bytes copied between device and host
+  std::atomic<std::int64_t> copying{0};  ///< those of the nanoseconds in which it copied
   std::atomic<bool> warned{false};
 };
 
@@ -35,21 +36,22 @@ class FallbackCounts {
     return *count;
   }
 
-  /// Names, calls, nanoseconds and bytes copied of the operators that fell back, in no particular
-  /// order.
-  using Table = std::tuple<std::vector<std::string>, std::vector<std::int64_t>,
-                           std::vector<std::int64_t>, std::vector<std::int64_t>>;
+  /// Names, calls, nanoseconds, bytes copied and nanoseconds of copying of the operators that fell
+  /// back, in no particular order.
+  using Numbers = std::vector<std::int64_t>;
+  using Table = std::tuple<std::vector<std::string>, Numbers, Numbers, Numbers, Numbers>;
 
   static Table table() {
     Table table;
-    auto& [names, calls, nanoseconds, bytes] = table;
+    auto& [names, calls, nanoseconds, bytes, copying] = table;
     const std::lock_guard<std::mutex> lock(instance().mutex_);
     for (const auto& [op, count] : instance().counts_) {
-      if (count->calls == 0) continue;
+      if (count->time.calls == 0) continue;
       names.push_back(c10::toString(op));
-      calls.push_back(count->calls);
-      nanoseconds.push_back(count->nanoseconds);
-      bytes.push_back(count->bytes);
+      calls.push_back(count->time.calls);
+      nanoseconds.push_back(count->time.nanoseconds);
+      bytes.push_back(count->time.bytes);
+      copying.push_back(count->copying);
     }
     return table;
   }
@@ -57,9 +59,8 @@ class FallbackCounts {
   static void reset() {
     const std::lock_guard<std::mutex> lock(instance().mutex_);
     for (const auto& [op, count] : instance().counts_) {
-      count->calls = 0;
-      count->nanoseconds = 0;
-      count->bytes = 0;
+      count->time.reset();
+      count->copying = 0;
     }
   }
 

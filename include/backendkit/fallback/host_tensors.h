@@ -12,6 +12,7 @@
 
 #include <backendkit/fallback/host_memory.h>
 #include <backendkit/nested.h>
+#include <backendkit/profiler/operator_times.h>
 
 namespace backendkit {
 
@@ -39,7 +40,11 @@ class HostTensors {
     each_part(tensor, [&](const at::Tensor& part) { memory_.note(part, use); });
   }
 
-  void bring() { memory_.bring(); }
+  void bring() {
+    const std::int64_t start = now_ns();
+    memory_.bring();
+    copying_ += now_ns() - start;
+  }
 
   /// What the CPU receives for an argument: the same object each time the tensor is an argument.
   at::Tensor host(const at::Tensor& tensor) {
@@ -73,7 +78,11 @@ class HostTensors {
     each_part(result, [&](const at::Tensor& part) { memory_.note_result(part); });
   }
 
-  void send() { memory_.send(); }
+  void send() {
+    const std::int64_t start = now_ns();
+    memory_.send();
+    copying_ += now_ns() - start;
+  }
 
   /// Gives a sparse device tensor that was written its new parts.
   void finish(const at::Tensor& tensor) {
@@ -106,6 +115,9 @@ class HostTensors {
   }
 
   std::size_t copied() const { return memory_.copied(); }
+
+  /// The nanoseconds of `bring` and `send`, with the wait for work that the device had to do first.
+  std::int64_t copying() const { return copying_; }
 
  private:
   /// The dispatch keys for a tensor's layout.
@@ -205,6 +217,7 @@ class HostTensors {
   }
 
   HostMemory<Runtime> memory_;
+  std::int64_t copying_ = 0;
   std::vector<std::pair<at::Tensor, at::Tensor>> arguments_;
 };
 

@@ -26,8 +26,9 @@ BACKENDKIT_LIBRARY_FRAGMENT({{device}}, library) {
 
 BACKENDKIT_LIBRARY_IMPL({{device}}, PrivateUse1, library) {
 {{#custom_kernels}}
-  library.impl("{{custom_op}}", backendkit::custom_kernel<{{custom_signature}},
-                                                          &::{{custom_kernel}}>());
+  library.impl("{{custom_op}}",
+               backendkit::custom_kernel<"{{device}}", "{{custom_op}}", {{custom_signature}},
+                                         &::{{custom_kernel}}>());
 {{/custom_kernels}}
 }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 from dataclasses import dataclass, field
@@ -17,8 +16,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browsing import artifacts, browse
 
-ROOT = Path(__file__).resolve().parents[3]
 MOST_BYTES = 1_500_000
 DESCRIPTION = """
 [backend]
@@ -145,48 +144,6 @@ def page(project: Path) -> str:
     return ops(project, "--format", "html")
 
 
-@pytest.fixture(scope="session")
-def artifacts() -> Path:
-    folder = Path(os.environ.get("BACKENDKIT_CACHE") or ROOT / "build") / "artifacts"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def browser() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        pytest.fail("no Chromium here: install it; on Debian `./dev test` does")
-    return found
-
-
-def browse(browser: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs the browser without a window; nothing may fail in the page."""
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses root with it
-    done = subprocess.run(
-        [
-            browser,
-            "--headless",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--hide-scrollbars",
-            "--enable-logging=stderr",
-            f"--user-data-dir={folder / 'profile'}",
-            "--virtual-time-budget=5000",
-            *sandbox,
-            *words,
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    faults = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert faults == []
-    return done
-
-
 def test_the_page_needs_nothing_else(page: str) -> None:
     parsed = Page(page)
     assert all(address.startswith("#") for address in parsed.addresses)
@@ -229,14 +186,12 @@ def test_texts_cannot_break_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [500, 1280])
-def test_use_in_a_browser(
-    browser: str, page: str, project: Path, tmp_path: Path, width: int, dark: bool
-) -> None:
+def test_use_in_a_browser(page: str, project: Path, tmp_path: Path, width: int, dark: bool) -> None:
     (tmp_path / "page.html").write_text(page.replace("</body>", PROBE + "</body>"))
     words = [f"--window-size={width},900", "--dump-dom", (tmp_path / "page.html").as_uri()]
     if dark:
         words.insert(0, "--blink-settings=preferredColorScheme=0")
-    text = browse(browser, tmp_path, *words).stdout
+    text = browse(tmp_path, *words)
     encoded = re.search(r'data-seen="([^"]*)"', text)
     assert encoded, text[-2000:]
     seen = json.loads(encoded[1].replace("&quot;", '"'))
@@ -269,9 +224,7 @@ def test_use_in_a_browser(
     ],
 )
 def test_screenshots(
-    browser: str,
     page: str,
-    artifacts: Path,
     tmp_path: Path,
     name: str,
     width: int,
@@ -280,20 +233,20 @@ def test_screenshots(
     words: list[str],
 ) -> None:
     (tmp_path / "page.html").write_text(page)
-    picture = artifacts / f"ops-{name}.png"
+    picture = artifacts() / f"ops-{name}.png"
     picture.unlink(missing_ok=True)
     size = f"--window-size={width},{height}"
     address = (tmp_path / "page.html").as_uri() + fragment
-    browse(browser, tmp_path, *words, size, f"--screenshot={picture}", address)
+    browse(tmp_path, *words, size, f"--screenshot={picture}", address)
     data = picture.read_bytes()
     assert struct.unpack(">II", data[16:24]) == (width, height)
     assert len(data) > 30_000, "the picture is nearly empty"
 
 
-def test_print(browser: str, page: str, artifacts: Path, tmp_path: Path) -> None:
+def test_print(page: str, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(page)
-    paper = artifacts / "ops-print.pdf"
+    paper = artifacts() / "ops-print.pdf"
     paper.unlink(missing_ok=True)
     address = (tmp_path / "page.html").as_uri()
-    browse(browser, tmp_path, f"--print-to-pdf={paper}", "--no-pdf-header-footer", address)
+    browse(tmp_path, f"--print-to-pdf={paper}", "--no-pdf-header-footer", address)
     assert paper.read_bytes().startswith(b"%PDF-")

@@ -23,6 +23,8 @@ MODULES = {
     "device": "_device",
     "dlpack": "_dlpack",
     "dynamo": "_dynamo",
+    "fallback_page": "_fallback_page",
+    "fallback_report": "_fallback_report",
     "import_lock": "_import_lock",
     "hugging_face": "_hugging_face",
     "lazy": "_lazy",

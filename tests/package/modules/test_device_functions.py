@@ -156,23 +156,6 @@ def test_properties(package: Package) -> None:
     assert package.device.can_device_access_peer(1, 0) is False
 
 
-def test_fallback_report(package: Package) -> None:
-    """The most expensive operator is the first, and equal ones are in the order of their names."""
-    package.library.answers["fallback_counts"] = (
-        ["aten::b", "aten::a", "aten::much_the_longest"],
-        [2, 1000, 1],
-        [4_000_000, 4_000_000, 5_000_000],
-        [0, 1 << 20, 8],
-    )
-    report = package.device.fallback_report()
-    rows = [(row.operator, row.total_ms, row.mean_ms) for row in report.rows]
-    assert rows[0] == ("aten::much_the_longest", 5.0, 5.0)
-    assert rows[1:] == [("aten::a", 4.0, 0.004), ("aten::b", 4.0, 2.0)]
-    table = str(report).splitlines()
-    assert len({len(line) for line in table}) == 1
-    assert table[2].split() == ["aten::a", "1,000", "4.000", "0.004", "1,048,576"]
-
-
 def test_public_names(package: Package) -> None:
     names = package.device.__all__
     assert sorted(set(names)) == sorted(names)

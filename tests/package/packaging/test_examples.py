@@ -160,6 +160,8 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         "_device",
         "_dlpack",
         "_dynamo",
+        "_fallback_page",
+        "_fallback_report",
         "_hugging_face",
         "_import_lock",
         "_lazy",

@@ -22,6 +22,8 @@ PYTHON_FILES = [
     "_device",
     "_dlpack",
     "_dynamo",
+    "_fallback_page",
+    "_fallback_report",
     "_hugging_face",
     "_import_lock",
     "_lazy",

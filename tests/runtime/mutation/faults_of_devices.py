@@ -389,6 +389,20 @@ VALUES = [
         ("test_copies.py::test_conjugate_and_negative_views[to host-neg]",),
     ),
     Fault(
+        "a copy to another device counts as one within a device",
+        "include/backendkit/copy/copy.h",
+        "src.device() == dst.device() ? CopyWay::kWithinDevice : CopyWay::kBetweenDevices",
+        "CopyWay::kWithinDevice",
+        ("test_times.py::test_copies_between_devices_count_once",),
+    ),
+    Fault(
+        "timed work is not waited for",
+        "include/backendkit/kernel/timed_work.h",
+        "waits_ = waits;",
+        "waits_ = false;",
+        ("test_times.py::test_timed_copies_wait",),
+    ),
+    Fault(
         "what lies between elements is overwritten",
         "include/backendkit/copy/element_runs.h",
         "outer_[dense].first == length_",

@@ -42,12 +42,15 @@ BACKENDKIT_LIBRARY_FRAGMENT(kite, library) {
 }
 
 BACKENDKIT_LIBRARY_IMPL(kite, PrivateUse1, library) {
-  library.impl("norm", backendkit::custom_kernel<at::Tensor (const at::Tensor&, const std::optional<at::Tensor>&, double),
-                                                          &::kite::norm>());
-  library.impl("scale_.by", backendkit::custom_kernel<void (at::Tensor&, c10::string_view, at::IntArrayRef, const std::optional<at::Scalar>&),
-                                                          &::kite::scale>());
-  library.impl("both", backendkit::custom_kernel<std::tuple<at::Tensor, std::vector<at::Tensor>> (at::TensorList, std::optional<at::ScalarType>),
-                                                          &::both>());
+  library.impl("norm",
+               backendkit::custom_kernel<"kite", "norm", at::Tensor (const at::Tensor&, const std::optional<at::Tensor>&, double),
+                                         &::kite::norm>());
+  library.impl("scale_.by",
+               backendkit::custom_kernel<"kite", "scale_.by", void (at::Tensor&, c10::string_view, at::IntArrayRef, const std::optional<at::Scalar>&),
+                                         &::kite::scale>());
+  library.impl("both",
+               backendkit::custom_kernel<"kite", "both", std::tuple<at::Tensor, std::vector<at::Tensor>> (at::TensorList, std::optional<at::ScalarType>),
+                                         &::both>());
 }
 
 BACKENDKIT_LIBRARY_IMPL(kite, CPU, library) {

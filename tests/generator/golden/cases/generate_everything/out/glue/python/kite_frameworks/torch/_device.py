@@ -10,7 +10,7 @@ import importlib
 import operator
 import os
 import threading
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 import torch
 
@@ -24,13 +24,11 @@ __all__ = [
     "device_count",
     "device_of",
     "display_name",
-    "fallback_report",
     "get_amp_supported_dtype",
     "init",
     "is_available",
     "is_bf16_supported",
     "is_initialized",
-    "reset_fallback_report",
     "set_device",
     "synchronize",
     "when_imported",
@@ -302,60 +300,6 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return torch.bfloat16 in _amp_dtypes()
 
 
-class FallbackRow(NamedTuple):
-    """The cost of falling back to the CPU for one operator."""
-
-    operator: str
-    calls: int
-    total_ms: float
-    mean_ms: float
-    bytes_copied: int
-
-
-class FallbackReport:
-    """The operators that fell back to the CPU; `str()` returns a table."""
-
-    def __init__(self, rows: list[FallbackRow]) -> None:
-        #: A FallbackRow for each operator, the most expensive first.
-        self.rows = rows
-
-    def __str__(self) -> str:
-        if not self.rows:
-            return "no operator fell back to the CPU"
-        table = [("operator", "calls", "total ms", "mean ms", "bytes copied")]
-        for row in self.rows:
-            mean, total = f"{row.mean_ms:.3f}", f"{row.total_ms:.3f}"
-            table.append((row.operator, f"{row.calls:,}", total, mean, f"{row.bytes_copied:,}"))
-        widths = [max(map(len, column)) for column in zip(*table)]
-        lines = []
-        for name, *figures in table:
-            cells = [figure.rjust(width) for figure, width in zip(figures, widths[1:])]
-            lines.append("  ".join([name.ljust(widths[0]), *cells]))
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-
-def fallback_report() -> FallbackReport:
-    """Which operators have fallen back to the CPU, how often, and at what cost.
-
-    Counts from the start of the process or from the last `reset_fallback_report`. Never raises.
-    """
-    if _failure is not None:
-        return FallbackReport([])
-    rows = [
-        FallbackRow(operator, calls, time / 1e6, time / 1e6 / calls, copied)
-        for operator, calls, time, copied in zip(*_library().fallback_counts())
-    ]
-    return FallbackReport(sorted(rows, key=lambda row: (-row.total_ms, row.operator)))
-
-
-def reset_fallback_report() -> None:
-    """Resets the counts of `fallback_report`. Never raises."""
-    if _failure is None:
-        _library().reset_fallback_counts()
-
-
 def __getattr__(name: str) -> Any:
     """Finds names of the vendor's modules that were partly imported when the backend was loaded."""
     for module in sorted(_unpublished):
@@ -371,8 +315,12 @@ memory = importlib.import_module("._memory", __package__)
 random = importlib.import_module("._random", __package__)
 streams = importlib.import_module("._streams", __package__)
 _capabilities = importlib.import_module("._capabilities", __package__)
+_fallback_report = importlib.import_module("._fallback_report", __package__)
 _properties = importlib.import_module("._properties", __package__)
-for _part in (memory, random, streams, _capabilities, _properties):
+for _part in (memory, random, streams, _capabilities, _fallback_report, _properties):
     globals().update({name: getattr(_part, name) for name in _part.__all__})
     __all__ += _part.__all__
 __all__ += ["memory", "random", "streams"]
+#: For type annotations; programs get them from `fallback_report`.
+FallbackReport = _fallback_report.FallbackReport
+FallbackRow = _fallback_report.FallbackRow
