@@ -74,8 +74,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("end", ["mended", "broken"])
-@pytest.mark.parametrize("fault", EXPECTED)
+@pytest.mark.parametrize(
+    ("fault", "end"), [*((fault, "mended") for fault in EXPECTED), ("lost", "broken")]
+)
 def test_each_use_says_what_failed(
     python: Path, memory: str, driver: Path, tmp_path: Path, fault: str, end: str
 ) -> None:
