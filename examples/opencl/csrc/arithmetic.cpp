@@ -190,6 +190,16 @@ at::Tensor isnan(const at::Tensor& self) {
   return out;
 }
 
+void isneginf(const at::Tensor& self, const at::Tensor& out) {
+  const auto number = self.scalar_type();
+  elementwise({"isneginf", is_floating(number) ? "a == -INFINITY" : "0"}, number, out, {&self});
+}
+
+void isposinf(const at::Tensor& self, const at::Tensor& out) {
+  const auto number = self.scalar_type();
+  elementwise({"isposinf", is_floating(number) ? "a == INFINITY" : "0"}, number, out, {&self});
+}
+
 at::Tensor& masked_fill_(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
   if (!fills(self, mask)) {
     return Fallback<decltype(masked_fill_)>::call("aten::masked_fill_", "Scalar", self, mask,

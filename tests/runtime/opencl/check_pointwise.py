@@ -53,7 +53,8 @@ def arithmetic() -> Iterator[Call]:
             yield name, getattr(torch, name), (a, b[:1])
             yield name, lambda x, y, n=name: getattr(x.clone(), n + "_")(y), (a, b)
         yield "logical_not", torch.logical_not, (a,)
-        yield "isnan", torch.isnan, (a,)
+        for name in ("isnan", "isneginf", "isposinf"):
+            yield name, getattr(torch, name), (a,)
         for mask in (a > 0, (a > 0)[0], (a > 0)[:, :1]):
             yield "masked_fill", lambda x, m: x.masked_fill(m, 3), (a, mask)
             yield (
@@ -97,6 +98,9 @@ def arithmetic() -> Iterator[Call]:
 def special_cases() -> Iterator[Call]:
     for name in ("abs", "ceil", "floor", "round", "trunc", "isnan", "logical_not"):
         yield name, getattr(torch, name), (SPECIAL,)
+    for name, dtype in itertools.product(("isneginf", "isposinf"), FLOATING):
+        yield name, getattr(torch, name), (SPECIAL.to(dtype),)
+        yield name, lambda x, y, n=name: getattr(torch, n)(x, out=y > 9), (SPECIAL, SPECIAL)
     halves = torch.arange(-6, 7) / 2
     yield "round", torch.round, (halves,)
     for exponent in (2, 3, 0.5, -0.5, -1, -2, 0, 1.5, NAN):
@@ -132,6 +136,8 @@ ERRORS: tuple[Callable[[torch.Tensor], object], ...] = (
     lambda x: x & 1,
     lambda x: torch.abs(x, out=torch.empty(3, dtype=torch.int64, device=x.device)),
     lambda x: x.long().masked_fill_(x > 0, 2**70),
+    lambda x: torch.isneginf(x, out=x.clone()),
+    lambda x: torch.isposinf(x.to(torch.complex64)),
 )
 
 
