@@ -128,6 +128,10 @@ def test_training_that_goes_wrong_is_an_error(
     assert done.stderr == error * status
 
 
+def test_its_own_python_is_there(python: Path) -> None:
+    assert says(python, "print(torch.ocl.device_names())") == "['ocl:0', 'ocl:1']"
+
+
 def test_memory_of_both_kinds(python: Path) -> None:
     code = """
 x = torch.ones(4, device="ocl:1")
