@@ -84,8 +84,10 @@ def trained(model: torch.nn.Module, steps: int, device: str) -> Trained:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(MODELS), metavar="NAME")
-    parser.add_argument("--steps", type=int, default=5, help="two or more; by default %(default)s")
+    parser.add_argument("--steps", type=int, default=5, help="by default %(default)s")
     options = parser.parse_args()
+    if options.steps < 2:
+        parser.error("--steps is 2 or more: the first one is not timed")
     head = f"{'loss':>7} {'losses':>8} {'gradients':>9} {'ocl':>9} {'cpu':>9}"
     print(f"{'model':<12} {head}  fallbacks")
     wrong = []
