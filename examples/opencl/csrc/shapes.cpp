@@ -10,6 +10,7 @@
 
 #include "dtypes.h"
 #include "elementwise.h"
+#include "fallback.h"
 #include "kernels.h"
 #include "launch.h"
 
@@ -74,7 +75,13 @@ at::Tensor& arange(const at::Scalar& start, const at::Scalar& end, const at::Sca
                    at::Tensor& out) {
   // PyTorch's own checks, and its way to count.
   const at::Tensor shape = at::arange(start, end, step, out.options().device(at::kMeta));
-  if (out.numel() != shape.numel()) out.resize_(shape.sizes());
+  if (out.numel() != shape.numel()) {
+    // PyTorch warns about an `out` with elements that is too small or too large.
+    if (out.numel() > 0) {
+      return Fallback<decltype(arange)>::call("aten::arange", "start_out", start, end, step, out);
+    }
+    out.resize_(shape.sizes());
+  }
   const at::Tensor to = out.is_contiguous() ? out : at::empty(shape.sizes(), out.options());
   elementwise({"arange", is_floating(out.scalar_type()) ? "fma((float)place, y, x)"
                                                         : "x + (Number)place * y"},
