@@ -16,7 +16,7 @@ TEXT = (EXAMPLE / "README.md").read_text(encoding="utf-8")
 #: page leaves out.
 MEASURED = r"\d+\.\d+e[+-]\d\d|\d+\.\d\d+|\d+\.\d(?= (?:s|ms|MiB)\b| %)"
 DIFFERS = re.compile(rf"({MEASURED})|( +)|(\.\.\.)")
-DIFFERENT = (r"\d+\.\d+(?:e[+-]\d\d)?", " +", ".*")
+DIFFERENT = (r"\d+(?:\.\d+(?:e[+-]\d\d)?)?", " +", ".*")
 
 
 def commands() -> list[tuple[str, list[str]]]:
@@ -46,6 +46,7 @@ def pattern(line: str) -> str:
     [
         ("mlp   96.2 %  2.4e-07   0.03 s", "mlp  100.0 %  0.0e+00  12.10 s", True),
         ("... passed in 3.91s", "22 passed in 100.00s", True),
+        ("(1.3 MiB) in 9.1 s", "(1.4 MiB) in 10 s", True),
         ("[2.0, 2.0]", "[2.0, 3.0]", False),
         ("aten::mm  3  2.700 ms", "aten::mm  4  2.700 ms", False),
         ("16 MiB in tensors", "0 MiB in tensors", False),
