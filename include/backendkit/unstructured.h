@@ -10,6 +10,7 @@
 #define AT_PER_OPERATOR_HEADERS
 #endif
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 
@@ -123,6 +124,7 @@ inline void write_out(const at::Tensor& result, at::Tensor& out) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",
               result.scalar_type(), " can't be cast to the desired output type ",
               out.scalar_type());
+  at::assert_no_internal_overlap(out);  // before it is resized, which could end the overlap
   at::native::resize_output(out, result.sizes());
   out.copy_(result);
 }

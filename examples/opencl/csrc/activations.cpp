@@ -1,6 +1,5 @@
 // Activations and their gradients: a table of expressions.
 
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 
 #include "dtypes.h"
@@ -12,11 +11,16 @@ namespace ocl {
 
 namespace {
 
-at::Tensor result_like(const Expression& expression, const at::Tensor& a, const at::Tensor& b,
-                       const at::Scalar& x, const at::Scalar& y) {
-  at::Tensor out = at::empty_like(a);
+at::Tensor computed(const Expression& expression, const at::Tensor& a, const at::Tensor& b,
+                    const at::Scalar& x, const at::Scalar& y) {
+  at::Tensor out = result_of(a.scalar_type(), {&a, &b});
   elementwise(expression, at::kFloat, out, {&a, &b}, x, y);
   return out;
+}
+
+void check_approximate(c10::string_view approximate) {
+  TORCH_CHECK(approximate == "none" || approximate == "tanh",
+              "approximate argument must be either none or tanh.");
 }
 
 // 1 / sqrt(2), 1 / sqrt(2 * pi) and sqrt(2 / pi).
@@ -27,6 +31,7 @@ at::Tensor result_like(const Expression& expression, const at::Tensor& a, const 
 }  // namespace
 
 void gelu(const at::Tensor& self, c10::string_view approximate, const at::Tensor& out) {
+  check_approximate(approximate);
   if (approximate == "tanh") {
     elementwise({"gelu", "0.5f * a * (1 + tanh(" CUBIC("a") "))"}, at::kFloat, out, {&self});
   } else {
@@ -36,6 +41,7 @@ void gelu(const at::Tensor& self, c10::string_view approximate, const at::Tensor
 
 void gelu_backward(const at::Tensor& grad, const at::Tensor& self, c10::string_view approximate,
                    const at::Tensor& out) {
+  check_approximate(approximate);
   if (approximate == "tanh") {
     elementwise({"gelu_backward", "a * 0.5f * (1 + tanh(" CUBIC("b") ") + b * slope_of_tanh(" CUBIC(
                                       "b") ") * "
@@ -87,25 +93,25 @@ void hardsigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const 
 }
 
 at::Tensor hardswish(const at::Tensor& self) {
-  return result_like({"hardswish", "a * (a + 3 < 0 ? 0 : a + 3 > 6 ? 6 : a + 3) / 6"}, self, self,
-                     0, 0);
+  return computed({"hardswish", "a * (a + 3 < 0 ? 0 : a + 3 > 6 ? 6 : a + 3) / 6"}, self, self, 0,
+                  0);
 }
 
 at::Tensor hardswish_backward(const at::Tensor& grad, const at::Tensor& self) {
-  return result_like({"hardswish_backward", "b <= -3 ? 0 : b < 3 ? a * (b / 3 + 0.5f) : a"}, grad,
-                     self, 0, 0);
+  return computed({"hardswish_backward", "b <= -3 ? 0 : b < 3 ? a * (b / 3 + 0.5f) : a"}, grad,
+                  self, 0, 0);
 }
 
 at::Tensor hardtanh(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {
   if (!(min.toDouble() <= max.toDouble())) {
     return Fallback<decltype(hardtanh)>::call("aten::hardtanh", "", self, min, max);
   }
-  return result_like({"hardtanh", "a < x ? x : a > y ? y : a"}, self, self, min, max);
+  return computed({"hardtanh", "a < x ? x : a > y ? y : a"}, self, self, min, max);
 }
 
 at::Tensor hardtanh_backward(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& min,
                              const at::Scalar& max) {
-  return result_like({"hardtanh_backward", "b <= x || b >= y ? 0 : a"}, grad, self, min, max);
+  return computed({"hardtanh_backward", "b <= x || b >= y ? 0 : a"}, grad, self, min, max);
 }
 
 }  // namespace ocl

@@ -8,7 +8,6 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include "dtypes.h"
@@ -191,13 +190,11 @@ at::Tensor isnan(const at::Tensor& self) {
 }
 
 void isneginf(const at::Tensor& self, const at::Tensor& out) {
-  const auto number = self.scalar_type();
-  elementwise({"isneginf", is_floating(number) ? "a == -INFINITY" : "0"}, number, out, {&self});
+  elementwise({"isneginf", "a == -INFINITY"}, self.scalar_type(), out, {&self});
 }
 
 void isposinf(const at::Tensor& self, const at::Tensor& out) {
-  const auto number = self.scalar_type();
-  elementwise({"isposinf", is_floating(number) ? "a == INFINITY" : "0"}, number, out, {&self});
+  elementwise({"isposinf", "a == INFINITY"}, self.scalar_type(), out, {&self});
 }
 
 at::Tensor& masked_fill_(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
@@ -222,15 +219,8 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
   if (condition.scalar_type() != at::kBool) {
     return Fallback<decltype(where)>::call("aten::where", "self", condition, self, other);
   }
-  const auto both = at::infer_size_dimvector(self.sizes(), other.sizes());
-  const auto sizes = at::infer_size_dimvector(condition.sizes(), both);
-  const at::Tensor& like = self.sizes() == sizes && !self.is_cpu()     ? self
-                           : other.sizes() == sizes && !other.is_cpu() ? other
-                                                                       : condition;
   const auto number = common_dtype(self, other);
-  const auto options = like.options().dtype(number);
-  at::Tensor out =
-      like.sizes() == sizes ? at::empty_like(like, options) : at::empty(sizes, options);
+  at::Tensor out = result_of(number, {&condition, &self, &other});
   elementwise({"where", "a != 0 ? b : c"}, number, out, {&condition, &self, &other});
   return out;
 }

@@ -194,8 +194,11 @@ std::int64_t size_before(std::int64_t size, std::int64_t kernel, std::int64_t st
   return (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 + more;
 }
 
-at::Tensor image_like(const at::Tensor& image, std::array<std::int64_t, 4> sizes) {
-  return at::empty(sizes, image.options().memory_format(image.suggest_memory_format()));
+/// The options of all results: they are channels_last if the input or the weight is.
+at::TensorOptions options_for(const at::Tensor& input, const at::Tensor& weight) {
+  const auto format = input.suggest_memory_format();
+  const bool decided = format == at::MemoryFormat::ChannelsLast;
+  return input.options().memory_format(decided ? format : weight.suggest_memory_format());
 }
 
 }  // namespace
@@ -221,7 +224,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                                             output_padding[i])
                               : size_after(size, kernel, stride[i], padding[i], dilation[i]);
   }
-  at::Tensor out = image_like(input, sizes);
+  at::Tensor out = at::empty(sizes, options_for(input, weight));
   (transposed ? fill_large : fill_small)(all, input, dense, added, out);
   return out;
 }
@@ -238,16 +241,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   check_dtypes(input, weight, at::Tensor());
   check_dtypes(grad_output, weight, at::Tensor());
   const Convolution all = made(stride, padding, dilation, groups);
+  const at::TensorOptions options = options_for(input, weight);
   at::Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
-    grad_input = image_like(input, {input.size(0), input.size(1), input.size(2), input.size(3)});
+    grad_input = at::empty(input.sizes(), options);
     (transposed ? fill_small : fill_large)(all, grad_output, weight.contiguous(), at::Tensor(),
                                            grad_input);
   }
   if (output_mask[1]) {
-    grad_weight = at::empty(weight.sizes(), weight.options());
-    fill_weight(all, transposed ? grad_output : input, transposed ? input : grad_output,
-                grad_weight);
+    const at::Tensor dense = at::empty(weight.sizes(), weight.options());
+    fill_weight(all, transposed ? grad_output : input, transposed ? input : grad_output, dense);
+    grad_weight = dense.contiguous(*options.memory_format_opt());
   }
   if (output_mask[2]) grad_bias = grad_output.sum({0, 2, 3});
   return {grad_input, grad_weight, grad_bias};

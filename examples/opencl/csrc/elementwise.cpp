@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/TensorIterator.h>
+
 #include "dtypes.h"
 #include "launch.h"
 
@@ -204,6 +206,18 @@ void elementwise(const Expression& expression, c10::ScalarType number, const at:
                  std::initializer_list<const at::Tensor*> inputs, const at::Scalar& x,
                  const at::Scalar& y) {
   run(expression, number, out, inputs, x, y);
+}
+
+at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tensor*> inputs) {
+  at::TensorIteratorConfig config;
+  config.add_owned_output(at::Tensor());
+  c10::Device device = at::kCPU;
+  for (const at::Tensor* const input : inputs) {
+    config.add_const_input(*input);
+    if (!input->is_cpu()) device = input->device();
+  }
+  config.check_all_same_dtype(false).declare_static_dtype_and_device(type, device);
+  return config.build().output();
 }
 
 }  // namespace ocl

@@ -24,6 +24,10 @@ void elementwise(const Expression& expression, c10::ScalarType number, const at:
                  std::initializer_list<const at::Tensor*> inputs, const at::Scalar& x = 0,
                  const at::Scalar& y = 0);
 
+/// A new tensor for a result of the inputs, of the shape and with the strides that PyTorch gives
+/// it.
+at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tensor*> inputs);
+
 /// The dtype to which PyTorch promotes those of two tensors.
 inline c10::ScalarType common_dtype(const at::Tensor& a, const at::Tensor& b) {
   at::native::ResultTypeState state{};

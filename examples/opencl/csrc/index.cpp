@@ -173,7 +173,10 @@ at::Tensor& index_put_impl_(at::Tensor& self, const c10::List<std::optional<at::
               "Index put requires the source and destination dtypes match, got ",
               self.scalar_type(), " for the destination and ", values.scalar_type(),
               " for the source.");
-  at::assert_no_internal_overlap(self);
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) {
+    return Fallback<decltype(index_put_impl_)>::call("aten::_index_put_impl_", "", self, indices,
+                                                     values, accumulate, false);
+  }
   std::vector<at::Tensor> all;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::optional<at::Tensor> one = indices.get(i);

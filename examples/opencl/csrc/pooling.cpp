@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 
 #include "dtypes.h"
 #include "kernels.h"
@@ -176,7 +175,8 @@ at::Tensor adaptive_avg_pool2d_backward(const at::Tensor& grad_output, const at:
   TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected dtype ",
               self.scalar_type(), " for `grad_output` but got dtype ", grad_output.scalar_type());
   check_dtype("adaptive_avg_pool2d_backward", self, false);
-  at::Tensor grad_input = at::empty_like(self);
+  at::Tensor grad_input =
+      at::empty(self.sizes(), self.options().memory_format(self.suggest_memory_format()));
   Pooling pooling;
   pooling.adaptive = true;
   pool("adaptive_avg_pool2d_backward", "avg_pool_backward", pooling, grad_input, grad_input,

@@ -150,7 +150,7 @@ std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double p,
 }
 
 at::Tensor dropout_backward(const at::Tensor& grad_output, const at::Tensor& mask, double scale) {
-  at::Tensor out = at::empty_like(grad_output);
+  at::Tensor out = result_of(grad_output.scalar_type(), {&grad_output, &mask});
   elementwise({"dropout", "a * b * x"}, grad_output.scalar_type(), out, {&grad_output, &mask},
               scale);
   return out;

@@ -151,6 +151,8 @@ void sum(const at::Tensor& self, at::OptionalIntArrayRef dim, bool, std::optiona
 
 void mean(const at::Tensor& self, at::OptionalIntArrayRef dim, bool, std::optional<at::ScalarType>,
           const at::Tensor& out) {
+  TORCH_CHECK(is_floating(out.scalar_type()), "result type ", self.scalar_type(),
+              " can't be cast to the desired output type ", out.scalar_type());
   reduce(kMean, self, dim, at::kFloat, out, per_result(self, out));
 }
 

@@ -70,10 +70,11 @@ def look(call: Callable[[], Any], inputs: Any, device: str) -> tuple[Look, Any]:
         warnings.simplefilter("always")
         try:
             result = call()
+            # A device may tell of what failed when somebody waits for it.
+            found = [_look_at(one, leaves, kind) for one in pytree.tree_leaves(result)]
         except Exception as problem:  # an answer as well: it is compared
             text = plain(f"{type(problem).__name__}: {problem}", device)
             return Look([], text, _texts(caught, device)), None
-    found = [_look_at(one, leaves, kind) for one in pytree.tree_leaves(result)]
     return Look(found, "", _texts(caught, device)), result
 
 

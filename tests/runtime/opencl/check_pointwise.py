@@ -96,7 +96,8 @@ def arithmetic() -> Iterator[Call]:
 
 
 def special_cases() -> Iterator[Call]:
-    for name in ("abs", "ceil", "floor", "round", "trunc", "isnan", "logical_not"):
+    tests = ("isnan", "isneginf", "isposinf", "logical_not")
+    for name in ("abs", "ceil", "floor", "round", "trunc", *tests):
         yield name, getattr(torch, name), (SPECIAL,)
     for name, dtype in itertools.product(("isneginf", "isposinf"), FLOATING):
         yield name, getattr(torch, name), (SPECIAL.to(dtype),)

@@ -132,6 +132,25 @@ def test_its_own_python_is_there(python: Path) -> None:
     assert says(python, "print(torch.ocl.device_names())") == "['ocl:0', 'ocl:1']"
 
 
+#: The operators whose samples of PyTorch run; with `--every-test` all of them.
+SAMPLES = """
+    abs arange clamp gather index_put index_select isneginf mean mm native_batch_norm
+    native_group_norm nn.functional.adaptive_avg_pool2d nn.functional.conv2d nn.functional.gelu
+    nn.functional.hardswish nn.functional.relu6 scatter scatter_add softmax sum var where
+""".split()
+
+
+def test_samples_of_pytorch(
+    python: Path, memory: str, compiled: Path, request: pytest.FixtureRequest
+) -> None:
+    folder = ROOT / "tests" / "pytorch" / "op_db"
+    command = [folder / "run_op_db.py", "--device", "ocl", "--dtypes", "float32"]
+    for expected in (folder, Path(__file__).parent):
+        command += ["--expected", expected / "differences.toml"]
+    names = [] if request.config.getoption("--every-test") else SAMPLES
+    run(python, *command, *names, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+
+
 def test_memory_of_both_kinds(python: Path) -> None:
     code = """
 x = torch.ones(4, device="ocl:1")
