@@ -15,6 +15,7 @@ import sys
 import time
 
 import torch
+from compare import DEVICE, difference, fallbacks, reset_fallbacks
 
 #: Those with which pytorch_dlprim, another backend for OpenCL, was validated in both directions.
 NETWORKS = """
@@ -22,7 +23,6 @@ NETWORKS = """
     shufflenet_v2_x1_0 mobilenet_v2 mobilenet_v3_large resnext50_32x4d wide_resnet50_2 mnasnet1_0
     efficientnet_b0 efficientnet_b4 regnet_y_400mf vit_b_16
 """.split()
-DEVICE = "ocl"
 DECLARED = torch.library.Library("torchvision", "FRAGMENT")
 #: What single precision leaves of a difference after many layers, where some number that decides is
 #: 0 but for rounding.
@@ -71,20 +71,11 @@ def passes(network: torch.nn.Module, images: torch.Tensor) -> tuple[torch.Tensor
     return output.detach().cpu(), gradients, seconds
 
 
-def difference(found: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
-    def square(one: torch.Tensor) -> float:
-        return one.double().square().sum().item()
-
-    pairs = zip(found, expected, strict=True)
-    apart = sum(square(one.double() - other.double()) for one, other in pairs)
-    return (apart / sum(map(square, expected))) ** 0.5
-
-
 def compare(models: object, name: str, size: int) -> tuple[float, ...]:
     """The differences of output and gradients, and the seconds on the device and on the CPU."""
     images = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(1))
     expected, wanted, here = passes(made(models, name, size), images)
-    getattr(torch, DEVICE).reset_fallback_report()
+    reset_fallbacks()
     output, gradients, there = passes(made(models, name, size).to(DEVICE), images.to(DEVICE))
     return difference([output], [expected]), difference(gradients, wanted), there, here
 
@@ -99,10 +90,8 @@ def main() -> int:
     wrong = []
     for name in options.names:
         output, gradients, there, here = compare(models, name, options.size)
-        rows = getattr(torch, DEVICE).fallback_report().rows
-        fell_back = ", ".join(sorted(row.operator.split("::")[-1] for row in rows)) or "none"
         figures = f"{output:8.1e} {gradients:9.1e} {there:6.2f} s {here:6.2f} s"
-        print(f"{name:<20} {figures}  {fell_back}", flush=True)
+        print(f"{name:<20} {figures}  {fallbacks()}", flush=True)
         if not max(output, gradients) < MOST:
             wrong.append(name)
     if wrong:

@@ -99,6 +99,9 @@ def special_cases() -> Iterator[Call]:
     tests = ("isnan", "isneginf", "isposinf", "logical_not")
     for name in ("abs", "ceil", "floor", "round", "trunc", *tests):
         yield name, getattr(torch, name), (SPECIAL,)
+    for name, dtype in itertools.product(("isneginf", "isposinf"), FLOATING):
+        yield name, getattr(torch, name), (SPECIAL.to(dtype),)
+        yield name, lambda x, y, n=name: getattr(torch, n)(x, out=y > 9), (SPECIAL, SPECIAL)
     halves = torch.arange(-6, 7) / 2
     yield "round", torch.round, (halves,)
     for exponent in (2, 3, 0.5, -0.5, -1, -2, 0, 1.5, NAN):
@@ -134,6 +137,8 @@ ERRORS: tuple[Callable[[torch.Tensor], object], ...] = (
     lambda x: x & 1,
     lambda x: torch.abs(x, out=torch.empty(3, dtype=torch.int64, device=x.device)),
     lambda x: x.long().masked_fill_(x > 0, 2**70),
+    lambda x: torch.isneginf(x, out=x.clone()),
+    lambda x: torch.isposinf(x.to(torch.complex64)),
 )
 
 

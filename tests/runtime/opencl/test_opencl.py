@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run
 
+EXAMPLE = ROOT / "examples" / "opencl"
 #: The device tests of what the runtime itself does; with `--every-test` all of them run.
 DEVICE_TESTS = [
     "copies",
@@ -36,8 +37,7 @@ def error(python: Path, code: str, **environment: str) -> str:
 
 
 def test_its_own_tests_pass(python: Path, memory: str, compiled: Path) -> None:
-    tests = ROOT / "examples" / "opencl" / "tests"
-    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLE / "tests"]
     done = run(python, *command, cwd=compiled, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
     assert "skipped" not in done.stdout
@@ -81,6 +81,55 @@ def test_copies_are_those_of_the_cpu(python: Path, memory: str, compiled: Path) 
     done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
     assert int(done.stdout.split()[0]) > 800, done.stdout
     assert done.stdout.endswith(" copies, 0 differ\n"), done.stdout
+
+
+@pytest.mark.parametrize("script", ["train.py --epochs 3", "transformers_models.py"])
+def test_networks_train_as_on_the_cpu(
+    python: Path, memory: str, compiled: Path, script: str
+) -> None:
+    file, *options = script.split()
+    environment = {"OPENCL_MEMORY": memory, "OPENCL_CACHE": str(compiled), "OMP_NUM_THREADS": "1"}
+    done = run(python, EXAMPLE / file, *options, cwd=compiled, **environment)
+    rows = done.stdout.splitlines()[1:]
+    assert len(rows) == 3
+    assert [row for row in rows if not row.endswith("  none")] == []
+
+
+WORSE = """
+import sys
+sys.path.insert(0, {folder!r})
+import train
+
+def network():
+    return train.nn.Sequential(train.nn.Flatten(), train.nn.Linear(64, 10), train.nn.{last})
+
+train.NETWORKS = {{"one": network}}
+train.accuracy = lambda network, data: 80.0 if data.images.is_cpu else {accuracy}
+sys.argv = ["train.py", "--epochs", "2"]
+sys.exit(train.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "accuracy", "status", "falls_back"),
+    [
+        ("ReLU()", 79.6, 0, "none"),
+        ("ReLU()", 79.4, 1, "none"),
+        ("Softplus()", 80.0, 1, "softplus.out, softplus_backward.grad_input"),
+    ],
+)
+def test_training_that_goes_wrong_is_an_error(
+    python: Path, compiled: Path, last: str, accuracy: float, status: int, falls_back: str
+) -> None:
+    code = WORSE.format(folder=str(EXAMPLE), last=last, accuracy=accuracy)
+    done = run(python, "-c", code, status=status, OPENCL_CACHE=str(compiled))
+    assert done.stdout.endswith(f"  {falls_back}\n")
+    error = "error: worse than the CPU, or not on the device: one\n"
+    assert done.stderr == error * status
+
+
+def test_its_own_python_is_there(python: Path) -> None:
+    assert says(python, "print(torch.ocl.device_names())") == "['ocl:0', 'ocl:1']"
 
 
 #: The operators whose samples of PyTorch run; with `--every-test` all of them.
