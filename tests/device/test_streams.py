@@ -163,6 +163,7 @@ def test_work_goes_on_after_the_call(streams, work):
 def test_streams_work_at_the_same_time(device, streams, work):
     """A default stream as well as one of a pool."""
     source, target = torch.arange(10, device=device), torch.zeros(10, device=device)
+    current(device).synchronize()
     for quick in (streams[1], current(device)):
         work(streams[0])
         with on(quick):
