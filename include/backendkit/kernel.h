@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
@@ -146,6 +148,28 @@ void check_one_device(std::string_view op, const char* names, const Arguments&..
   (check(arguments), ...);
 }
 
+/// Whether an argument is of this backend's device, with an index or without; a generator is not.
+template <class Value>
+bool is_ours(const Value& argument) {
+  return any_tensor(argument, [](const at::Tensor& tensor) { return tensor.is_privateuseone(); });
+}
+
+inline bool is_ours(const c10::Device& device) {
+  return device.is_privateuseone();
+}
+
+inline bool is_ours(const std::optional<c10::Device>& device) {
+  return device.has_value() && device->is_privateuseone();
+}
+
+/// Throws PyTorch's error if only a generator is of the device: PyTorch then calls the device's
+/// kernel with tensors of the CPU.
+template <class... Arguments>
+void check_generator(const Arguments&... arguments) {
+  TORCH_CHECK((is_ours(arguments) || ...), "Expected a 'cpu' device type for generator but found '",
+              c10::DeviceTypeName(kDeviceType, true), "'");
+}
+
 /// The first dtype among an operator's arguments that a kernel does not support.
 template <class... Arguments>
 at::ScalarType first_refused(const Dtypes& dtypes, const Arguments&... arguments) {
@@ -189,6 +213,9 @@ struct Entry<op, Traits, DeviceOf<positions...>, Result(Arguments...)> {
   static Result call(const Body& body, Arguments... arguments) {
     if constexpr (Traits::kOneDevice) {
       check_one_device(op.view(), Traits::kArguments, arguments...);
+    }
+    if constexpr ((std::is_same_v<std::decay_t<Arguments>, std::optional<at::Generator>> || ...)) {
+      check_generator(arguments...);
     }
     if constexpr (!Traits::kDtypes.has_all()) {
       if (!(computes(Traits::kDtypes, arguments) && ...)) {

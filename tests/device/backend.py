@@ -2,6 +2,7 @@
 """What the backend under test has, and what one without it has to implement."""
 
 import functools
+import sys
 
 import torch
 
@@ -23,11 +24,21 @@ def lacking(name, need):
         return None if known.amp_dtypes else "there is no autocast: `[amp] dtypes` is empty"
     if need == "fallback":
         return None if known.fallback == "cpu" else 'there is no fallback: `fallback = "error"`'
+    if need.startswith("fallback of "):
+        return lacking(name, "fallback") or _computing(known, need.split()[2:])
     if known.has(need):
         return None
     if need not in known.functions:
         raise KeyError(f"no backend has `{need}`; those of Runtime are {sorted(known.runtime)}")
     return f"this backend has no {need}: its Runtime does not implement `{known.functions[need]}`"
+
+
+def _computing(known, operators):
+    """Why a backend does not leave operators to the fallback; None if it does."""
+    package = type(known).__module__.rpartition(".")[0]
+    kernels = {one.split(".")[0] for one in sys.modules[f"{package}._build"].KERNELS}
+    found = kernels.intersection(operators)
+    return f"this backend has a kernel for `{min(found)}`" if found else None
 
 
 def _probe(name, need):

@@ -108,6 +108,7 @@ def gradients(output, *inputs):
     return torch.autograd.grad(output.sum(), inputs)
 
 
+@pytest.mark.needs("fallback of native_group_norm")
 @pytest.mark.parametrize("weights", [None, torch.float32])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize(
@@ -134,6 +135,7 @@ def test_group_norm(device, size, memory_format, dtype, weights):
     assert_alike(compute, device)
 
 
+@pytest.mark.needs("fallback of native_layer_norm")
 @pytest.mark.parametrize("weights", [None, torch.float32, torch.float16])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("size", [(2, 4), (3, 2, 4), (0, 4)])

@@ -150,12 +150,18 @@ def test_a_result_of_the_cpu_is_an_error(device):
         torch.kthvalue(values, 1, out=(torch.zeros(2), torch.zeros(2, dtype=torch.long)))
 
 
+@pytest.mark.needs("fallback of addmm")
+def test_a_number_that_is_of_the_cpu(device):
+    """A kernel receives only tensors of its device here."""
+    values = torch.arange(6.0).reshape(3, 2).to(device)
+    assert torch.addmm(torch.tensor(2.0), values, values.t()).device == device
+
+
 def test_what_may_be_of_the_cpu(device):
     """Numbers, indices, and what operators take there by their definition."""
     values = torch.arange(6.0).reshape(3, 2).to(device)
     number, rows, mask = torch.tensor(2.0), torch.tensor([2, 0]), torch.tensor([True, False, True])
     assert (values * number).device == device
-    assert torch.addmm(number, values, values.t()).device == device
     assert torch.where(values > 2, values, number).cpu()[0].tolist() == [2.0, 2.0]
     assert values[rows].cpu().tolist() == [[4.0, 5.0], [0.0, 1.0]]
     assert values[mask].cpu().tolist() == [[0.0, 1.0], [4.0, 5.0]]

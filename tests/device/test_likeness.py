@@ -61,7 +61,7 @@ def heads(where, layout):
     }[layout]()
 
 
-@pytest.mark.needs("fallback")
+@pytest.mark.needs("fallback of bmm")
 @pytest.mark.parametrize("layout", ["heads inside", "heads outside", "expanded", "one head"])
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": "mask"}])
 def test_attention_has_the_layout_of_the_cpu(device, layout, options):

@@ -216,7 +216,8 @@ at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tenso
     config.add_const_input(*input);
     if (!input->is_cpu()) device = input->device();
   }
-  config.check_all_same_dtype(false).declare_static_dtype_and_device(type, device);
+  config.allow_cpu_scalars(true).check_all_same_dtype(false);
+  config.declare_static_dtype_and_device(type, device);
   return config.build().output();
 }
 

@@ -117,6 +117,12 @@ def test_a_generator_of_one_s_own():
     assert torch.equal(torch.randn(300, device="foo").cpu(), values)
 
 
+def test_a_generator_of_the_device_is_not_for_the_cpu():
+    """PyTorch looks for the kernel by all arguments, so it calls the device's."""
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found"):
+        torch.empty(3).normal_(generator=torch.Generator(device="foo"))
+
+
 def test_a_generator_of_the_cpu_is_refused():
     with pytest.raises(RuntimeError, match="Expected a 'foo' device type for generator"):
         torch.empty(3, device="foo").normal_(generator=torch.Generator())
