@@ -100,6 +100,8 @@ TEST_CASE("every embedded template fills in, and no variable is offered in vain"
     // Those of `ops` and `shell` have values of their own, and golden tests.
     if (file.path.substr(0, 6) == "tools/" || file.path.substr(0, 7) == "schema/") continue;
     if (file.path.substr(0, 4) == "ops/" || file.path.substr(0, 6) == "shell/") continue;
+    // These are copied as they are.
+    if (file.path.substr(0, 14) == "python/common/") continue;
     CHECK(error_of(file, values).empty());
     fill(file, values, &used);
   }
