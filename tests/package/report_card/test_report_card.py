@@ -68,6 +68,8 @@ def pytest_in(
 ) -> tuple[dict[str, Any], str]:
     command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--device", "foo"]
     command += ["--report", "../card.json", "--report", "../card.html", *words, "."]
+    # Else a process makes folders while another one looks for tests there.
+    variables["PYTHONDONTWRITEBYTECODE"] = "1"
     done = subprocess.run(
         command, cwd=suite, env=environment(**variables), capture_output=True, text=True
     )
