@@ -2,7 +2,6 @@
 """What the backend under test has, and what one without it has to implement."""
 
 import functools
-import sys
 
 import torch
 
@@ -25,7 +24,7 @@ def lacking(name, need):
     if need == "fallback":
         return None if known.fallback == "cpu" else 'there is no fallback: `fallback = "error"`'
     if need.startswith("fallback of "):
-        return lacking(name, "fallback") or _computing(known, need.split()[2:])
+        return lacking(name, "fallback") or _computing(module, need.split()[2:])
     if known.has(need):
         return None
     if need not in known.functions:
@@ -33,10 +32,9 @@ def lacking(name, need):
     return f"this backend has no {need}: its Runtime does not implement `{known.functions[need]}`"
 
 
-def _computing(known, operators):
+def _computing(module, operators):
     """Why a backend does not leave operators to the fallback; None if it does."""
-    package = type(known).__module__.rpartition(".")[0]
-    kernels = {one.split(".")[0] for one in sys.modules[f"{package}._build"].KERNELS}
+    kernels = {one.split(".")[0] for one in module._build.KERNELS}
     found = kernels.intersection(operators)
     return f"this backend has a kernel for `{min(found)}`" if found else None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "opencl"
 PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 #: Two devices of PoCL, which computes on the CPU.
 DRIVER = {"POCL_DEVICES": "pthread pthread"}
@@ -38,7 +39,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tools = os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"]
     folder = tmp_path_factory.mktemp("opencl")
     ignore = shutil.ignore_patterns("build", "__pycache__")
-    shutil.copytree(ROOT / "examples" / "opencl", folder / "torch_opencl", ignore=ignore)
+    shutil.copytree(EXAMPLE, folder / "torch_opencl", ignore=ignore)
     run(base, "-m", "venv", "--without-pip", folder / "environment")
     made = folder / "environment" / "bin" / "python"
     below = [run(one, "-c", PURELIB).stdout.strip() for one in (base, tools)]

@@ -9,9 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
+from conftest import EXAMPLE, ROOT, run
 
-EXAMPLE = ROOT / "examples" / "opencl"
 #: The device tests of what the runtime itself does; with `--every-test` all of them run.
 DEVICE_TESTS = [
     "copies",

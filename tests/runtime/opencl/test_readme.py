@@ -8,9 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
+from conftest import EXAMPLE, run
 
-EXAMPLE = ROOT / "examples" / "opencl"
 TEXT = (EXAMPLE / "README.md").read_text(encoding="utf-8")
 #: Parts of a line that differ from run to run: measured numbers, the width of columns, and what the
 #: page leaves out.
