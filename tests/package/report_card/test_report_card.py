@@ -66,10 +66,10 @@ def planted(tmp_path: Path) -> Path:
 def pytest_in(
     suite: Path, *words: str, status: int, **variables: str
 ) -> tuple[dict[str, Any], str]:
-    command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--device", "foo"]
+    # As `backendkit.device_tests` calls it: without --rootdir, a process of xdist takes the folder
+    # of ../card.json for a root if that file is there by then, and its tests have other names.
+    command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", ".", "--device", "foo"]
     command += ["--report", "../card.json", "--report", "../card.html", *words, "."]
-    # Else a process makes folders while another one looks for tests there.
-    variables["PYTHONDONTWRITEBYTECODE"] = "1"
     done = subprocess.run(
         command, cwd=suite, env=environment(**variables), capture_output=True, text=True
     )
