@@ -69,7 +69,8 @@ def pytest_in(
     # As `backendkit.device_tests` calls it: without --rootdir, a process of xdist takes the folder
     # of ../card.json for a root if that file is there by then, and its tests have other names.
     command = [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", "."]
-    command += ["--device", "foo", "--report", "../card.json", "--report", "../card.html", *words, "."]
+    command += ["--device", "foo", "--report", "../card.json", "--report", "../card.html"]
+    command += [*words, "."]
     done = subprocess.run(
         command, cwd=suite, env=environment(**variables), capture_output=True, text=True
     )
