@@ -7,7 +7,6 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ScalarOps.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/empty_like.h>
 
 #include "dtypes.h"
@@ -38,7 +37,7 @@ void rounded(const Expression& expression, const at::Tensor& self, const at::Ten
 
 at::Tensor& logical(const Expression& expression, const at::Tensor& self, const at::Tensor& other,
                     at::Tensor& out) {
-  at::native::resize_output(out, at::infer_size_dimvector(self.sizes(), other.sizes()));
+  resize_result(out, {&self, &other});
   elementwise(expression, common_dtype(self, other), out, {&self, &other});
   return out;
 }
@@ -70,7 +69,7 @@ at::Tensor& abs(const at::Tensor& self, at::Tensor& out) {
   if (number != out.scalar_type()) {
     return Fallback<decltype(abs)>::call("aten::abs", "out", self, out);
   }
-  at::native::resize_output(out, self.sizes());
+  resize_result(out, {&self});
   elementwise({"abs", is_floating(number) ? "fabs(a)" : "a < 0 ? -a : a"}, number, out, {&self});
   return out;
 }
@@ -161,7 +160,7 @@ at::Tensor& logical_or(const at::Tensor& self, const at::Tensor& other, at::Tens
 }
 
 at::Tensor& logical_not(const at::Tensor& self, at::Tensor& out) {
-  at::native::resize_output(out, self.sizes());
+  resize_result(out, {&self});
   elementwise({"logical_not", "a == 0"}, self.scalar_type(), out, {&self});
   return out;
 }

@@ -221,4 +221,12 @@ at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tenso
   return config.build().output();
 }
 
+void resize_result(const at::Tensor& out, std::initializer_list<const at::Tensor*> inputs) {
+  at::TensorIteratorConfig config;
+  config.add_output(out);
+  for (const at::Tensor* const input : inputs) config.add_const_input(*input);
+  config.allow_cpu_scalars(true).check_all_same_dtype(false);
+  config.build();
+}
+
 }  // namespace ocl

@@ -28,6 +28,9 @@ void elementwise(const Expression& expression, c10::ScalarType number, const at:
 /// it.
 at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tensor*> inputs);
 
+/// Gives the tensor for a result the shape, as PyTorch does: if that changes it, also the strides.
+void resize_result(const at::Tensor& out, std::initializer_list<const at::Tensor*> inputs);
+
 /// The dtype to which PyTorch promotes those of two tensors.
 inline c10::ScalarType common_dtype(const at::Tensor& a, const at::Tensor& b) {
   at::native::ResultTypeState state{};

@@ -45,7 +45,8 @@ class Launch {
   }
 
   /// A tensor: the address, and the number of its first element there. A null one, if it is not
-  /// defined.
+  /// defined. It has to live until the launch is queued: else another tensor may get its memory.
+  Launch& tensor(at::Tensor&& tensor) = delete;
   Launch& tensor(const at::Tensor& tensor) {
     return tensor.defined() ? address(tensor.const_data_ptr(), tensor.itemsize())
                             : address(nullptr, 1);

@@ -63,12 +63,13 @@ void nll_loss(const at::Tensor& self, const at::Tensor& target, at::OptionalTens
   const at::Tensor losses =
       each ? direct(output) : at::empty({rows}, self.options().dtype(at::kFloat));
   const at::Tensor factors = at::empty({rows}, self.options().dtype(at::kFloat));
+  const at::Tensor from = self.contiguous();
+  const at::Tensor classes = target.contiguous();
   const int device = self.device().index();
   RowLaunch launch("nll_loss", device, "nll_loss", "forward", 1,
                    {{"IN", self}, {"TARGET", target}, {"WEIGHT", w}, {"OUT", losses}});
   launch.value(rows).value(classes_of(self)).value(ignore_index);
-  launch.tensor(losses).tensor(factors).tensor(self.contiguous());
-  launch.tensor(target.contiguous()).tensor(w);
+  launch.tensor(losses).tensor(factors).tensor(from).tensor(classes).tensor(w);
   launch.run_for(static_cast<std::size_t>(rows));
 
   const at::Tensor total = at::empty({}, factors.options());
@@ -111,13 +112,14 @@ void nll_loss_backward(const at::Tensor& grad_output, const at::Tensor& self,
   const at::Tensor to = direct(grad_input);
   elementwise(kZero, to.scalar_type(), to, {});
   const bool mean = reduction == at::Reduction::Mean;
+  const at::Tensor from = grad_output.contiguous();
+  const at::Tensor classes = target.contiguous();
   RowLaunch launch("nll_loss_backward", self.device().index(), "nll_loss", "backward", 1,
                    {{"TARGET", target}, {"WEIGHT", w}, {"OUT", to}, {"GRAD", grad_output}}, "",
                    mean ? "#define MEAN\n" : "", mean ? 1 : 0);
   launch.value(rows).value(classes_of(self)).value(ignore_index);
   launch.value(std::int64_t{each ? 1 : 0});
-  launch.tensor(to).tensor(grad_output.contiguous()).tensor(total_weight);
-  launch.tensor(target.contiguous()).tensor(w);
+  launch.tensor(to).tensor(from).tensor(total_weight).tensor(classes).tensor(w);
   launch.run_for(static_cast<std::size_t>(rows));
   if (!to.is_same(grad_input)) grad_input.copy_(to);
 }

@@ -42,10 +42,11 @@ void forward(const char* op, const std::string& texts, const at::Tensor& self, s
              const at::Tensor& out) {
   if (out.numel() == 0) return;
   const Rows rows(out, at::maybe_wrap_dim(dim, out.dim()));
+  const at::Tensor in = rows.in(self);
   RowLaunch launch(op, out.device().index(), "softmax", "forward", rows.n,
                    {{"NUMBER", at::kFloat}, {"IN", self}, {"OUT", out}}, op, texts);
   launch.value(out.numel() / rows.n).value(rows.n);
-  launch.tensor(rows.to).tensor(rows.in(self));
+  launch.tensor(rows.to).tensor(in);
   launch.run(out.numel() / rows.n);
   rows.finish();
 }
@@ -54,11 +55,13 @@ void backward(const char* op, const std::string& texts, const at::Tensor& grad,
               const at::Tensor& output, std::int64_t dim, const at::Tensor& out) {
   if (out.numel() == 0) return;
   const Rows rows(out, at::maybe_wrap_dim(dim, out.dim()));
+  const at::Tensor above = rows.in(grad);
+  const at::Tensor result = rows.in(output);
   RowLaunch launch(op, out.device().index(), "softmax", "backward", rows.n,
                    {{"NUMBER", at::kFloat}, {"IN", output}, {"OUT", out}, {"GRAD", grad}}, op,
                    texts);
   launch.value(out.numel() / rows.n).value(rows.n);
-  launch.tensor(rows.to).tensor(rows.in(grad)).tensor(rows.in(output));
+  launch.tensor(rows.to).tensor(above).tensor(result);
   launch.run(out.numel() / rows.n);
   rows.finish();
 }
