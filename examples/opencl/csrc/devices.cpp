@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,6 +169,9 @@ std::vector<std::unique_ptr<Device>> start() {
   return devices;
 }
 
+constexpr int kChildren = 3;
+constexpr int kMillisecondsToAnswer = 10'000;  // drivers load slowly on a busy machine
+
 /// What the child of `count_devices` tells its parent.
 struct Answer {
   int count = -1;
@@ -184,6 +188,63 @@ Answer count_here() noexcept {
   return answer;
 }
 
+/// What became of a child that was asked for the number of devices.
+struct Child {
+  enum End { kAnswered, kCrashed, kSilent };
+  bool started = false;
+  End end = kSilent;
+  std::string how;  ///< it crashed
+  Answer answer;
+};
+
+/// Reads an answer; false if there is none, or `silent` if it does not come in time.
+bool read_answer(int from, Answer& answer, bool& silent) {
+  std::size_t have = 0;
+  while (have < sizeof answer) {
+    pollfd wait{from, POLLIN, 0};
+    const int ready = poll(&wait, 1, kMillisecondsToAnswer);
+    if (ready < 0 && errno == EINTR) continue;
+    silent = ready == 0;
+    if (ready <= 0) return false;
+    const ssize_t more = read(from, reinterpret_cast<char*>(&answer) + have, sizeof answer - have);
+    if (more < 0 && errno == EINTR) continue;
+    if (more <= 0) return false;
+    have += static_cast<std::size_t>(more);
+  }
+  return true;
+}
+
+/// A driver starts threads, which a fork would not copy, and some drivers crash when they are asked
+/// for the first time. So a child asks, and this process starts drivers with the first tensor. If
+/// this process has threads, the child may wait forever for a lock that one of them had: then it
+/// is ended, and another one may do better.
+Child ask_a_child() {
+  Child child;
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) return child;
+  const pid_t id = fork();
+  if (id == 0) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+      std::signal(signal, SIG_DFL);
+    }
+    const Answer answer = count_here();
+    _exit(write(ends[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
+  }
+  close(ends[1]);
+  child.started = id > 0;
+  if (child.started) {
+    bool silent = false;
+    const bool answered = read_answer(ends[0], child.answer, silent);
+    if (silent) kill(id, SIGKILL);
+    int status = 0;
+    while (waitpid(id, &status, 0) < 0 && errno == EINTR) continue;
+    child.end = answered ? Child::kAnswered : silent ? Child::kSilent : Child::kCrashed;
+    child.how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no answer";
+  }
+  close(ends[0]);
+  return child;
+}
+
 }  // namespace
 
 std::string text_of(cl_device_id id, cl_device_info what) {
@@ -195,42 +256,24 @@ std::string text_of(cl_device_id id, cl_device_info what) {
   return text;
 }
 
-// A driver starts threads, which a fork would not copy, and some drivers crash when they are asked
-// for the first time. So a child asks, and this process starts drivers with the first tensor.
 int count_devices() {
   if (find_api() == nullptr) return 0;
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) return count_here().count;
-  const pid_t child = fork();
-  if (child == 0) {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
-      std::signal(signal, SIG_DFL);
+  for (int attempt = 0; attempt < kChildren; ++attempt) {
+    const Child child = ask_a_child();
+    if (!child.started) return count_here().count;
+    if (child.end == Child::kSilent) continue;
+    if (child.end == Child::kCrashed) {
+      throw std::runtime_error("an OpenCL driver crashes when it is asked for its devices (" +
+                               child.how +
+                               "); `clinfo` shows which, and the variable OCL_ICD_VENDORS can "
+                               "leave it out");
     }
-    const Answer answer = count_here();
-    _exit(write(ends[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
+    if (child.answer.count < 0) throw std::runtime_error(child.answer.problem.data());
+    return child.answer.count;
   }
-  close(ends[1]);
-  Answer answer;
-  std::size_t have = 0;
-  while (child > 0 && have < sizeof answer) {
-    const ssize_t more =
-        read(ends[0], reinterpret_cast<char*>(&answer) + have, sizeof answer - have);
-    if (more < 0 && errno == EINTR) continue;
-    if (more <= 0) break;
-    have += static_cast<std::size_t>(more);
-  }
-  close(ends[0]);
-  int status = 0;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  if (child < 0) return count_here().count;
-  if (have < sizeof answer) {
-    const std::string how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no answer";
-    throw std::runtime_error("an OpenCL driver crashes when it is asked for its devices (" + how +
-                             "); `clinfo` shows which, and the variable OCL_ICD_VENDORS can leave "
-                             "it out");
-  }
-  if (answer.count < 0) throw std::runtime_error(answer.problem.data());
-  return answer.count;
+  throw std::runtime_error(
+      "the OpenCL drivers do not answer when they are asked for their devices; `clinfo` shows "
+      "which one hangs, and the variable OCL_ICD_VENDORS can leave it out");
 }
 
 Device& device_at(int index) {

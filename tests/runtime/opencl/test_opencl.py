@@ -279,6 +279,25 @@ def test_a_driver_that_crashes(python: Path, tmp_path: Path) -> None:
     assert "an OpenCL driver crashes when it is asked for its devices (Segmentation fault)" in said
 
 
+def test_a_driver_that_hangs_once(python: Path, tmp_path: Path) -> None:
+    """As it may in the child that is asked for the devices: another child is asked."""
+    source = tmp_path / "driver.c"
+    source.write_text(
+        "#include <fcntl.h>\n"
+        "#include <unistd.h>\n"
+        "int clIcdGetPlatformIDsKHR(void) {\n"
+        f'  if (open("{tmp_path}/hung", O_CREAT | O_EXCL, 0600) >= 0) pause();\n'
+        "  return -1001;\n"  # there is no platform
+        "}\n"
+        "void* clGetExtensionFunctionAddress(void) { return (void*)clIcdGetPlatformIDsKHR; }\n"
+    )
+    library = tmp_path / "libhang.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    (tmp_path / "hang.icd").write_text(f"{library}\n")
+    assert says(python, NO_DEVICE, OCL_ICD_VENDORS=str(tmp_path)) == "0 False 2.0"
+    assert (tmp_path / "hung").exists()
+
+
 COMPILES = """
 import time
 x = torch.ones(16, device="ocl:0")
