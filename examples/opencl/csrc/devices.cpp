@@ -190,28 +190,27 @@ Answer count_here() noexcept {
 
 /// What became of a child that was asked for the number of devices.
 struct Child {
-  enum End { kAnswered, kCrashed, kSilent };
-  bool started = false;
-  End end = kSilent;
-  std::string how;  ///< it crashed
+  enum class End { kNotStarted, kAnswered, kCrashed, kSilent };
+  End end = End::kNotStarted;
   Answer answer;
+  std::string how;  ///< it crashed
 };
 
-/// Reads an answer; false if there is none, or `silent` if it does not come in time.
-bool read_answer(int from, Answer& answer, bool& silent) {
+/// Reads an answer, and tells whether it came.
+Child::End read_answer(int from, Answer& answer) {
   std::size_t have = 0;
   while (have < sizeof answer) {
     pollfd wait{from, POLLIN, 0};
     const int ready = poll(&wait, 1, kMillisecondsToAnswer);
     if (ready < 0 && errno == EINTR) continue;
-    silent = ready == 0;
-    if (ready <= 0) return false;
+    if (ready == 0) return Child::End::kSilent;
+    if (ready < 0) return Child::End::kCrashed;
     const ssize_t more = read(from, reinterpret_cast<char*>(&answer) + have, sizeof answer - have);
     if (more < 0 && errno == EINTR) continue;
-    if (more <= 0) return false;
+    if (more <= 0) return Child::End::kCrashed;
     have += static_cast<std::size_t>(more);
   }
-  return true;
+  return Child::End::kAnswered;
 }
 
 /// A driver starts threads, which a fork would not copy, and some drivers crash when they are asked
@@ -231,14 +230,11 @@ Child ask_a_child() {
     _exit(write(ends[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
   }
   close(ends[1]);
-  child.started = id > 0;
-  if (child.started) {
-    bool silent = false;
-    const bool answered = read_answer(ends[0], child.answer, silent);
-    if (silent) kill(id, SIGKILL);
+  if (id > 0) {
+    child.end = read_answer(ends[0], child.answer);
+    if (child.end == Child::End::kSilent) kill(id, SIGKILL);
     int status = 0;
     while (waitpid(id, &status, 0) < 0 && errno == EINTR) continue;
-    child.end = answered ? Child::kAnswered : silent ? Child::kSilent : Child::kCrashed;
     child.how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no answer";
   }
   close(ends[0]);
@@ -260,9 +256,9 @@ int count_devices() {
   if (find_api() == nullptr) return 0;
   for (int attempt = 0; attempt < kChildren; ++attempt) {
     const Child child = ask_a_child();
-    if (!child.started) return count_here().count;
-    if (child.end == Child::kSilent) continue;
-    if (child.end == Child::kCrashed) {
+    if (child.end == Child::End::kNotStarted) return count_here().count;
+    if (child.end == Child::End::kSilent) continue;
+    if (child.end == Child::End::kCrashed) {
       throw std::runtime_error("an OpenCL driver crashes when it is asked for its devices (" +
                                child.how +
                                "); `clinfo` shows which, and the variable OCL_ICD_VENDORS can "

@@ -200,6 +200,12 @@ void by_parts(const Expression& expression, c10::ScalarType number, const at::Te
   }
 }
 
+/// Adds the inputs of an elementwise operator, as this file's kernels take them.
+void add_inputs(at::TensorIteratorConfig& config, std::initializer_list<const at::Tensor*> inputs) {
+  for (const at::Tensor* const input : inputs) config.add_const_input(*input);
+  config.allow_cpu_scalars(true).check_all_same_dtype(false);
+}
+
 }  // namespace
 
 void elementwise(const Expression& expression, c10::ScalarType number, const at::Tensor& out,
@@ -211,12 +217,11 @@ void elementwise(const Expression& expression, c10::ScalarType number, const at:
 at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tensor*> inputs) {
   at::TensorIteratorConfig config;
   config.add_owned_output(at::Tensor());
+  add_inputs(config, inputs);
   c10::Device device = at::kCPU;
   for (const at::Tensor* const input : inputs) {
-    config.add_const_input(*input);
     if (!input->is_cpu()) device = input->device();
   }
-  config.allow_cpu_scalars(true).check_all_same_dtype(false);
   config.declare_static_dtype_and_device(type, device);
   return config.build().output();
 }
@@ -224,8 +229,7 @@ at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tenso
 void resize_result(const at::Tensor& out, std::initializer_list<const at::Tensor*> inputs) {
   at::TensorIteratorConfig config;
   config.add_output(out);
-  for (const at::Tensor* const input : inputs) config.add_const_input(*input);
-  config.allow_cpu_scalars(true).check_all_same_dtype(false);
+  add_inputs(config, inputs);
   config.build();
 }
 
