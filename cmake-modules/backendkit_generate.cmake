@@ -41,6 +41,23 @@ function(_backendkit_run function what variable)
   set(${variable} "${output}" PARENT_SCOPE)
 endfunction()
 
+# The glue of process groups includes slim replacements of two headers of PyTorch. Without
+# torch.distributed it is empty.
+function(_backendkit_compile_groups files torch)
+  list(FILTER files INCLUDE REGEX "/distributed\\.cpp$")
+  if(NOT files)
+    return()
+  endif()
+  _backendkit_torch_is_distributed(${torch} distributed)
+  if(NOT distributed)
+    set_property(SOURCE ${files} APPEND PROPERTY COMPILE_DEFINITIONS BACKENDKIT_WITHOUT_DISTRIBUTED)
+    return()
+  endif()
+  get_target_property(headers BackendKit::runtime INTERFACE_INCLUDE_DIRECTORIES)
+  set_property(SOURCE ${files} APPEND PROPERTY INCLUDE_DIRECTORIES
+                                               ${headers}/backendkit/distributed/slim)
+endfunction()
+
 function(backendkit_generate target)
   _backendkit_parse(arg "" "DESCRIPTION;OUTPUT_DIRECTORY;SOURCES_VARIABLE" "" 1)
   if(NOT TARGET ${target})
@@ -80,6 +97,7 @@ function(backendkit_generate target)
 
   target_sources(${target} PRIVATE ${files} ${output}/.made)
   target_include_directories(${target} PRIVATE ${output})
+  _backendkit_compile_groups("${files}" ${BACKENDKIT_TORCH_DIR})
   set_target_properties(${target} PROPERTIES BACKENDKIT_GENERATED_DIRECTORY ${output})
   if(arg_SOURCES_VARIABLE)
     set(${arg_SOURCES_VARIABLE} ${files} PARENT_SCOPE)

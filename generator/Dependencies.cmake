@@ -43,6 +43,26 @@ if(NOT TARGET tomlplusplus::tomlplusplus)
   backendkit_fetch(tomlplusplus https://github.com/marzer/tomlplusplus.git v3.3.0)
 endif()
 
+# fmt's code is compiled once: in each file that includes its headers it takes half of the compile time.
+# A shared library of it will not do, because the program must run where there is none. The names in
+# fmt.cpp are those of fmt 9.
+get_target_property(includes fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+list(TRANSFORM includes REPLACE "^\\$<BUILD_INTERFACE:(.*)>$" "\\1") # of a fmt that was fetched
+set(version)
+foreach(folder IN LISTS includes)
+  if(EXISTS ${folder}/fmt/core.h)
+    file(STRINGS ${folder}/fmt/core.h version REGEX "^#define FMT_VERSION 9....$")
+  endif()
+endforeach()
+if(version)
+  add_library(backendkit_fmt STATIC fmt.cpp)
+  target_compile_features(backendkit_fmt PUBLIC cxx_std_20)
+  target_include_directories(backendkit_fmt SYSTEM PUBLIC ${includes})
+else()
+  add_library(backendkit_fmt INTERFACE)
+  target_link_libraries(backendkit_fmt INTERFACE fmt::fmt-header-only)
+endif()
+
 # backendkit_header(<header> <variable>): the folder that has a header of a library without a CMake
 # package, installed or bundled.
 function(backendkit_header header variable)

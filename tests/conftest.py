@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the golden tests of the program and of the CMake functions share; parts run in parallel."""
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 # Inputs and expected results, in which there are projects with tests of their own.
 collect_ignore_glob = ["generator/golden/cases/*", "package/cmake/errors/*"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: left out by `./dev test` without arguments")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,6 +25,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every-test", action="store_true", help=every)
 
 
+@pytest.fixture(scope="session")
+def torch_folder() -> Path:
+    """PyTorch's folder in the base environment, without the seconds that importing it takes."""
+    ask = "import importlib.util; print(importlib.util.find_spec('torch').origin)"
+    command = [os.environ["BACKENDKIT_TEST_BASE_PYTHON"], "-c", ask]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return Path(found.strip()).parent
+
+
 #: Device tests that start many processes or compile, whatever the runtime is: `./dev test` runs
 #: them on the starter project, and with `--every-test` on every backend.
 LONG_DEVICE_TESTS = (
@@ -25,10 +41,13 @@ LONG_DEVICE_TESTS = (
     "test_cpu_programs",
     "test_endings",
     "test_frameworks",
+    "test_groups_end",
     "test_hugging_face",
     "test_late_registration",
     "test_likeness",
+    "test_parallel",
     "test_processes",
+    "test_sharing",
     "test_training_threads",
     "test_transformers",
 )

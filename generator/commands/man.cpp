@@ -29,7 +29,7 @@ std::string roff(std::string_view text) {
   return text.starts_with('.') ? "\\&" + result : result;
 }
 
-Values option_values(const OptionSpec& option) {
+Values option_entry(const OptionSpec& option) {
   std::string name = option.name.size() == 1 ? "-" + option.name : "--" + option.name;
   Values values;
   values.texts["letter"] = option.letter.empty() ? "" : roff("-" + option.letter) + ", ";
@@ -56,12 +56,12 @@ int run_man(const std::vector<CommandSpec>& commands, Context& context) {
         {"name", roff(command.name)}, {"rest", roff(usage)}, {"summary", roff(command.summary)}};
     one.lists["options"];
     for (const OptionSpec& option : command.options) {
-      one.lists["options"].push_back(option_values(option));
+      one.lists["options"].push_back(option_entry(option));
     }
     values.lists["commands"].push_back(std::move(one));
   }
   for (const OptionSpec& option : common_options()) {
-    values.lists["common"].push_back(option_values(option));
+    values.lists["common"].push_back(option_entry(option));
   }
   context.console.data(fill(find_template("shell/backendgen.1"), values));
   return kDone;

@@ -26,6 +26,7 @@ std::string quoted(const Texts& texts) {
 
 /// What the JSON Schema says of a key's value.
 std::string value_schema(const Key& key) {
+  if (is_boolean(key)) return "\"type\": \"boolean\"";
   if (key.rule == nullptr) return fmt::format("\"enum\": [{}]", quoted(words_of(key)));
   const std::string one = fmt::format("\"$ref\": \"#/$defs/{}\"", key.rule->schema);
   if (!is_list(key)) return one;
@@ -37,6 +38,7 @@ std::string value_schema(const Key& key) {
 
 /// The value of a description without the key, in JSON; empty where it is no fixed one.
 std::string initial(const Key& key) {
+  if (is_boolean(key)) return std::string(key.initial);
   if (key.rule == nullptr) return quote(words_of(key).front());
   if (is_list(key) && key.without.empty()) return "[]";
   const bool fixed = !key.initial.empty() && key.initial.find('<') == key.initial.npos;

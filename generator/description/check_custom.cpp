@@ -85,8 +85,8 @@ constexpr std::array<std::string_view, 10> kOfOperator = {"default",
                                                           "_schemas"};
 
 /// What headers of C++ define and a parameter cannot be called.
-constexpr std::array<std::string_view, 8> kMacros = {"NULL",  "EOF",    "errno",  "assert",
-                                                     "stdin", "stdout", "stderr", "int64_t"};
+constexpr std::array<std::string_view, 8> kDefined = {"NULL",  "EOF",    "errno",  "assert",
+                                                      "stdin", "stdout", "stderr", "int64_t"};
 
 Result<void> judge_names(const Schema& schema) {
   const std::string name = custom_python_name(schema);
@@ -109,7 +109,7 @@ Result<void> judge_names(const Schema& schema) {
   }
   for (const Argument& argument : schema.arguments()) {
     const std::string& one = argument.name;
-    const bool macro = std::find(kMacros.begin(), kMacros.end(), one) != kMacros.end();
+    const bool macro = std::find(kDefined.begin(), kDefined.end(), one) != kDefined.end();
     if (is_cpp_keyword(one) || macro) {
       return Failure{fmt::format("argument `{}` has a meaning in C++", one)};
     }

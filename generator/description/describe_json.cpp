@@ -14,9 +14,8 @@ namespace backendgen {
 namespace {
 
 std::string entry_points_json(const Description& description) {
-  const std::string own = fmt::format("{0} = {0}:_autoload", description.package.value);
-  std::vector<std::string> groups = {fmt::format("\"torch.backends\": [{}]", quote(own))};
-  for (const EntryPointGroup& group : description.entry_points) {
+  std::vector<std::string> groups;
+  for (const EntryPointGroup& group : description.all_entry_points()) {
     std::vector<std::string> entries;
     for (const EntryPoint& entry : group.entries) {
       entries.push_back(quote(fmt::format("{} = {}", entry.name.value, entry.target.value)));

@@ -92,6 +92,10 @@ struct Description {
   /// The lists that are given; a policy without one has PyTorch's list for CUDA.
   std::map<CastPolicy, std::vector<Text>> amp_lists;
 
+  // [distributed]
+  bool distributed = true;  // whether the backend has a process group of its own
+  Text group;               // its name, one of torch.distributed.Backend: fooccl
+
   // [wheel]
   Text platform;              // the newest manylinux tag that is accepted; empty: any
   std::vector<Text> bundle;   // globs of libraries that the wheel contains
@@ -114,6 +118,9 @@ struct Description {
   /// The Python module that becomes `torch.<name>`'s package: `torch_foo`, or
   /// `foo_frameworks.torch`.
   std::string module() const;
+
+  /// The entry points of the package: the backend's own, then the vendor's.
+  std::vector<EntryPointGroup> all_entry_points() const;
 
   /// What the backend's wheel requires of the driver's own: `foo-runtime>=4.2,<5`; may be empty.
   std::string runtime_requirement() const;

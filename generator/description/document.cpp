@@ -72,6 +72,7 @@ Value convert(const Source& source, const toml::node& node) {
           {std::string(item->first.str()), span, convert(source, item->second)});
     }
   } else {
+    value.truth = node.value_or(false);
     value.kind = node.is_integer()          ? Value::Kind::kInteger
                  : node.is_floating_point() ? Value::Kind::kFloat
                  : node.is_boolean()        ? Value::Kind::kBoolean

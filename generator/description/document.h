@@ -20,6 +20,7 @@ struct Value {
   Kind kind = Kind::kTable;
   Span span;                    // of a [table], its header; unknown for the document itself
   std::string text;             // of a text
+  bool truth = false;           // of a boolean
   std::vector<Value> items;     // of a list
   std::vector<Member> members;  // of a table, in file order
 };

@@ -18,6 +18,7 @@ constexpr Table kTables[] = {
     {"autoload", "How `import torch` loads the backend."},
     {"operators", "Which operators have kernels, and what happens to the rest."},
     {"amp", "Automatic mixed precision."},
+    {"distributed", "`torch.distributed` on the device."},
     {"wheel", "What `backendgen wheel` makes of the library and of the libraries that it needs."},
     {"doctor", "What `backendgen doctor` checks of your driver, on the machine of a user."},
     {"entry-points",
@@ -55,6 +56,7 @@ constexpr Rule kLicense = {"a licence", judge_license, "license"};
 constexpr Rule kProjectFile = {"a file of the project", judge_project_file, "project_file"};
 constexpr Rule kPackageRequirement = {"a requirement of the package", judge_package_requirement,
                                       "package_requirement"};
+constexpr Rule kGroupName = {"a name of a process group", judge_group_name, "group_name"};
 constexpr Rule kOperatorList = {"an operator", judge_operator, "operator"};
 
 constexpr Key kKeys[] = {
@@ -207,6 +209,17 @@ constexpr Key kKeys[] = {
      "operators that run in the widest dtype of their tensors",
      "addcmul"},
 
+    {"distributed", "enabled", &Description::distributed, nullptr, "true", "",
+     "whether the backend has a process group, for `torchrun` and all of `torch.distributed` on "
+     "the "
+     "device. `false`: the vendor registers one, or programs use one device",
+     ""},
+    {"distributed", "name", &Description::group, &kGroupName, "<name>ccl", "",
+     "the process group's name, as in `init_process_group(\"fooccl\")`: one lower-case identifier, "
+     "at most 32 characters. It cannot be the name of a process group or of a device of PyTorch "
+     "(`gloo`, `nccl`, `cuda`)",
+     "fooccl"},
+
     {"wheel", "bundle", &Description::bundle, &kLibraryPattern, "", "",
      "the libraries that `backendgen wheel --repair` copies into the wheel, by the names under "
      "which they are loaded; `*`, `?` and `[...]` as in a shell. See docs/wheels.md",
@@ -271,21 +284,21 @@ constexpr Key kKeys[] = {
 
 /// What a pointer to a member points to; void for std::monostate.
 template <class Field>
-struct Member {
+struct PointedTo {
   using Struct = void;
   using Value = void;
 };
 template <class S, class V>
-struct Member<V S::*> {
+struct PointedTo<V S::*> {
   using Struct = S;
   using Value = V;
 };
 
-/// Calls `function` with the `Member` of a key's field.
+/// Calls `function` with the `PointedTo` of a key's field.
 template <class Function>
 auto with_member(const Key& key, Function function) {
   return std::visit(
-      [&](const auto field) { return function(Member<std::decay_t<decltype(field)>>()); },
+      [&](const auto field) { return function(PointedTo<std::decay_t<decltype(field)>>()); },
       key.field);
 }
 
@@ -325,6 +338,11 @@ std::span<const std::string_view> words_of(const Key& key) {
 bool is_of_kernels(const Key& key) {
   return with_member(
       key, [](auto member) { return std::is_same_v<typename decltype(member)::Struct, Kernel>; });
+}
+
+bool is_boolean(const Key& key) {
+  return with_member(
+      key, [](auto member) { return std::is_same_v<typename decltype(member)::Value, bool>; });
 }
 
 bool is_list(const Key& key) {

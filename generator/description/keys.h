@@ -58,17 +58,18 @@ struct Rule {
 
 /// The field that a key is read into: of the description, or of each kernel or custom operator.
 /// Nothing for a key with a reader of its own.
-using Field = std::variant<std::monostate, Text Description::*, std::vector<Text> Description::*,
-                           Layout Description::*, OnFailure Description::*, Fallback Description::*,
-                           Text Kernel::*, Inputs Kernel::*, Unsupported Kernel::*,
-                           std::vector<Text> Kernel::*, Text CustomOperator::*>;
+using Field =
+    std::variant<std::monostate, bool Description::*, Text Description::*,
+                 std::vector<Text> Description::*, Layout Description::*, OnFailure Description::*,
+                 Fallback Description::*, Text Kernel::*, Inputs Kernel::*, Unsupported Kernel::*,
+                 std::vector<Text> Kernel::*, Text CustomOperator::*>;
 
 /// A key of backend.toml. Texts may have `<name>` and `<display_name>`.
 struct Key {
   std::string_view table;
   std::string_view name;
   Field field;
-  const Rule* rule;          // of a text, or of each text of a list; null for an enum
+  const Rule* rule;          // of a text, or of each text of a list; null for an enum or a boolean
   std::string_view initial;  // the text that a description without the key has; empty: none
   std::string_view without;  // what that means, in words, where `initial` and enums do not say it
   std::string_view meaning;  // in Markdown, for docs/description.md and the JSON Schema
@@ -98,6 +99,9 @@ std::span<const std::string_view> words_of(const Key& key);
 
 /// Whether a key of [operators] may stand in a kernel's own table too.
 bool is_of_kernels(const Key& key);
+
+/// Whether the value is a boolean.
+bool is_boolean(const Key& key);
 
 /// Whether the value is a list of texts.
 bool is_list(const Key& key);

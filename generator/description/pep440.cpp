@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace backendgen {
@@ -46,7 +47,7 @@ Version parse(std::string_view text) {
     version.epoch = version.release.front();
     version.release.front() = take_number(text);
   }
-  while (text.size() > 1 && text[0] == '.' && text[1] >= '0' && text[1] <= '9') {
+  while (text.size() > 1 && text[0] == '.' && is_digit(text[1])) {
     text.remove_prefix(1);
     version.release.push_back(take_number(text));
   }

@@ -35,6 +35,7 @@ class DescriptionReader {
     read_autoload();
     read_operators(table("operators"), reader_, problems_, result_);
     read_amp(table("amp"), reader_, problems_, result_);
+    read_distributed();
     read_wheel(table("wheel"), reader_, problems_, result_);
     read_table("doctor");
     if (const Value* groups = table("entry-points")) read_groups(*groups, "");
@@ -157,6 +158,20 @@ class DescriptionReader {
                  import.span)
           .notes.push_back("`imports` names Python modules of this package");
     }
+  }
+
+  void read_distributed() {
+    const Value* distributed = read_table("distributed");
+    const std::string& group = result_.group.value;
+    if (result_.name.value.empty() || find(distributed, "name") != nullptr) return;
+    const auto complaint = judge_group_name(group);
+    if (!complaint) return;
+    problems_
+        .error(fmt::format("{} cannot be the name of a process group: {}", in_ticks(group),
+                           complaint->message),
+               result_.name.span)
+        .help.push_back(fmt::format(
+            "add `[distributed]`, and below it a line such as `name = \"{}\"`", "vendor" + group));
   }
 
   void refuse_generated_imports() {

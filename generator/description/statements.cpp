@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "description/statements.h"
 
-#include <cctype>
+#include "base/ascii.h"
 
 namespace backendgen {
 namespace {
@@ -13,7 +13,7 @@ bool is_blank(char c) {
 }
 
 bool is_key_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+  return is_letter(c) || is_digit(c) || c == '_' || c == '-';
 }
 
 class Splitter {
@@ -89,9 +89,7 @@ class Splitter {
     ++at_;
   }
 
-  bool is_digit_at(std::size_t at) const {
-    return at < text_.size() && text_[at] >= '0' && text_[at] <= '9';
-  }
+  bool is_digit_at(std::size_t at) const { return at < text_.size() && is_digit(text_[at]); }
 
   void skip_comment() {
     for (; at_ < text_.size() && text_[at_] != '\n'; ++at_) check(text_[at_]);
@@ -152,7 +150,7 @@ class Splitter {
     if (header) ++at;
     const std::size_t start = at;
     while (at < text_.size() && (is_key_character(text_[at]) || text_[at] == '.')) ++at;
-    if (at == start || std::isdigit(static_cast<unsigned char>(text_[start])) != 0) return false;
+    if (at == start || is_digit(text_[start])) return false;
     if (header) return at < text_.size() && text_[at] == ']';
     while (at < text_.size() && is_blank(text_[at])) ++at;
     return text_[brackets_.back()] == '[' && at < text_.size() && text_[at] == '=';

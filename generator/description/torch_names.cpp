@@ -2,7 +2,6 @@
 #include "description/torch_names.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 
 namespace backendgen {
@@ -215,22 +214,21 @@ constexpr std::string_view kStorageAttributes[] = {
 };
 // clang-format on
 
-template <std::size_t N>
-bool contains(const std::string_view (&names)[N], std::string_view name) {
-  return std::binary_search(std::begin(names), std::end(names), name);
-}
-
 }  // namespace
 
 std::optional<TorchName> find_torch_name(std::string_view name) {
   std::string text(name);
   std::string question = "is_" + text;
-  if (contains(kModules, name)) return TorchName{"torch." + text, "a module"};
-  if (contains(kAttributes, name)) return TorchName{"torch." + text, "a name"};
-  if (contains(kTensorAttributes, name)) return TorchName{"torch.Tensor." + text, "a name"};
-  if (contains(kTensorAttributes, question)) return TorchName{"torch.Tensor." + question, "a name"};
-  if (contains(kModuleAttributes, name)) return TorchName{"torch.nn.Module." + text, "a name"};
-  if (contains(kStorageAttributes, name)) return TorchName{"torch.Storage." + text, "a name"};
+  if (std::ranges::binary_search(kModules, name)) return TorchName{"torch." + text, "a module"};
+  if (std::ranges::binary_search(kAttributes, name)) return TorchName{"torch." + text, "a name"};
+  if (std::ranges::binary_search(kTensorAttributes, name))
+    return TorchName{"torch.Tensor." + text, "a name"};
+  if (std::ranges::binary_search(kTensorAttributes, question))
+    return TorchName{"torch.Tensor." + question, "a name"};
+  if (std::ranges::binary_search(kModuleAttributes, name))
+    return TorchName{"torch.nn.Module." + text, "a name"};
+  if (std::ranges::binary_search(kStorageAttributes, name))
+    return TorchName{"torch.Storage." + text, "a name"};
   return std::nullopt;
 }
 

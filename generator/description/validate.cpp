@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -16,22 +17,6 @@
 
 namespace backendgen {
 namespace {
-
-bool is_lower(char c) {
-  return c >= 'a' && c <= 'z';
-}
-bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return is_lower(c) || is_upper(c);
-}
-bool is_word(char c) {
-  return is_letter(c) || is_digit(c) || c == '_';
-}
 
 Complaint complain(std::string message, std::string help = {}) {
   return {std::move(message), std::move(help)};
@@ -219,6 +204,12 @@ std::optional<Complaint> judge_distribution_name(std::string_view name) {
   }
   if (module.find("__") != module.npos) return complain("it has two separators in a row");
   return judge_package_name(module);
+}
+
+std::optional<Complaint> judge_group_name(std::string_view name) {
+  if (is_process_group(lower(name))) return complain("PyTorch has a process group of that name");
+  if (is_torch_device(lower(name))) return complain("PyTorch has a device of that name");
+  return judge_lower_identifier(name, 32);
 }
 
 std::optional<Complaint> judge_display_name(std::string_view name) {

@@ -29,6 +29,10 @@ std::optional<Complaint> judge_display_name(std::string_view name);
 /// others own, and no folder of a project.
 std::optional<Complaint> judge_package_name(std::string_view name);
 
+/// A lower-case Python identifier, at most 32 characters, no keyword, and no process group or
+/// device that PyTorch has.
+std::optional<Complaint> judge_group_name(std::string_view name);
+
 /// A public version of PEP 440 in its normal form (`1.0rc1`, not `1.0-RC1`), without a local part.
 std::optional<Complaint> judge_version(std::string_view version);
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/text.h"
 #include "description/validate.h"
@@ -27,7 +28,7 @@ class Reader {
   /// A number without leading zeros, of at most 9 digits.
   bool number() {
     std::size_t digits = 0;
-    while (digits < text_.size() && text_[digits] >= '0' && text_[digits] <= '9') ++digits;
+    while (digits < text_.size() && is_digit(text_[digits])) ++digits;
     if (digits == 0 || digits > 9 || (digits > 1 && text_[0] == '0')) return false;
     text_.remove_prefix(digits);
     return true;

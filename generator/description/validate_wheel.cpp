@@ -2,20 +2,13 @@
 #include <algorithm>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/text.h"
 #include "description/validate.h"
 
 namespace backendgen {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 
 /// Whether `text` is a number without leading zeros.
 bool is_number(std::string_view text) {

@@ -130,6 +130,16 @@ std::vector<Text> ValueReader::texts(const Member& member, const Rule& rule) {
   return result;
 }
 
+bool ValueReader::boolean(const Member& member, bool otherwise) {
+  if (member.value.kind == Value::Kind::kBoolean) return member.value.truth;
+  Diagnostic& problem = wrong_type(member, "`true` or `false`");
+  const std::string& text = member.value.text;
+  if (member.value.kind == Value::Kind::kText && (text == "true" || text == "false")) {
+    problem.help.push_back(fmt::format("write {}, without quotes", in_ticks(text)));
+  }
+  return otherwise;
+}
+
 std::size_t ValueReader::choice(const Member& member, const char* what,
                                 std::span<const std::string_view> words, std::size_t otherwise) {
   const std::string expected = fmt::format("`\"{}\"` or `\"{}\"`", words.front(), words.back());

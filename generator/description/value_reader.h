@@ -71,11 +71,15 @@ class ValueReader {
   void read_value(const Member& member, const Key& key, std::vector<Text>& values) {
     values = texts(member, *key.rule);
   }
+  void read_value(const Member& member, const Key&, bool& value) { value = boolean(member, value); }
   template <class Enum>
   void read_value(const Member& member, const Key&, Enum& value) {
     value = static_cast<Enum>(
         choice(member, Words<Enum>::kWhat, Words<Enum>::kAll, static_cast<std::size_t>(value)));
   }
+
+  /// Whether a member is true; `otherwise` when it is no boolean.
+  bool boolean(const Member& member, bool otherwise);
 
   /// Which of these words a member is; `otherwise` when it is wrong.
   std::size_t choice(const Member& member, const char* what,

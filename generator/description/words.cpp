@@ -2,8 +2,6 @@
 #include "description/words.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <iterator>
 
 namespace backendgen {
 namespace {
@@ -109,29 +107,30 @@ constexpr std::string_view kTorchDevices[] = {
     "mkldnn", "mps", "mtia", "opencl", "opengl", "privateuse1", "privateuseone", "ve", "vulkan",
     "xla", "xpu",
 };
-// clang-format on
 
-template <std::size_t N>
-bool contains(const std::string_view (&words)[N], std::string_view word) {
-  return std::binary_search(std::begin(words), std::end(words), word);
-}
+// Of PyTorch's builds, of its tests, and what it calls the others. A name in capitals is an
+// attribute of `torch.distributed.Backend`.
+constexpr std::string_view kProcessGroups[] = {
+    "custom", "fake", "gloo", "mpi", "nccl", "threaded", "ucc", "undefined", "xccl",
+};
+// clang-format on
 
 }  // namespace
 
 bool is_cpp_keyword(std::string_view word) {
-  return contains(kCppKeywords, word);
+  return std::ranges::binary_search(kCppKeywords, word);
 }
 
 bool is_python_keyword(std::string_view word) {
-  return contains(kPythonKeywords, word);
+  return std::ranges::binary_search(kPythonKeywords, word);
 }
 
 bool is_standard_python_module(std::string_view name) {
-  return contains(kPythonModules, name);
+  return std::ranges::binary_search(kPythonModules, name);
 }
 
 bool is_known_package(std::string_view name) {
-  return contains(kPackages, name);
+  return std::ranges::binary_search(kPackages, name);
 }
 
 bool is_program(std::string_view name) {
@@ -142,11 +141,15 @@ bool is_program(std::string_view name) {
     const std::string_view rest = name.substr(program.size());
     if (rest.find_first_not_of("-.0123456789") == rest.npos) return true;
   }
-  return contains(kPrograms, name);
+  return std::ranges::binary_search(kPrograms, name);
+}
+
+bool is_process_group(std::string_view name) {
+  return std::ranges::binary_search(kProcessGroups, name);
 }
 
 bool is_torch_device(std::string_view name) {
-  return contains(kTorchDevices, name);
+  return std::ranges::binary_search(kTorchDevices, name);
 }
 
 }  // namespace backendgen

@@ -23,6 +23,10 @@ bool is_known_package(std::string_view name);
 /// name.
 bool is_program(std::string_view name);
 
+/// Whether PyTorch has a process group, or something else in `torch.distributed.Backend`, of this
+/// (lower-case) name.
+bool is_process_group(std::string_view name);
+
 /// Whether PyTorch has a device type, or a key for one, of this (lower-case) name.
 bool is_torch_device(std::string_view name);
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/ascii.h"
 #include "base/quote.h"
 #include "description/dtypes.h"
 #include "description/keys.h"
@@ -26,10 +27,8 @@ std::string python_list(const std::vector<Text>& texts) {
 
 /// The entry points as a Python dictionary: group → list of "name = target".
 std::string python_entry_points(const Description& description) {
-  const std::string& package = description.package.value;
-  std::string text =
-      fmt::format("{{\n    \"torch.backends\": [\"{0} = {0}:_autoload\"],\n", package);
-  for (const EntryPointGroup& group : description.entry_points) {
+  std::string text = "{\n";
+  for (const EntryPointGroup& group : description.all_entry_points()) {
     std::vector<std::string> lines;
     for (const EntryPoint& entry : group.entries) {
       lines.push_back(quote(fmt::format("{} = {}", entry.name.value, entry.target.value)));
@@ -42,7 +41,7 @@ std::string python_entry_points(const Description& description) {
 /// For the names of environment variables; an identifier has ASCII letters only.
 std::string upper_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
-    return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+    return is_lower(letter) ? static_cast<char>(letter - 'a' + 'A') : letter;
   });
   return text;
 }
@@ -181,6 +180,7 @@ Values description_values(const Description& description) {
       {"amp_default", autocast_default(description)},
       {"entry_points", python_entry_points(description)},
       {"torch_requires", description.torch_requires.value},
+      {"distributed", description.distributed ? description.group.value : ""},
       {"backendkit_version", BACKENDGEN_VERSION},
   };
   values.sections = {
@@ -233,6 +233,9 @@ Plan plan_glue(const Description& description, const TorchInstall& torch, const 
   const bool submodule = description.layout == Layout::kSubmodule;
   Plan plan;
   add_tree(plan, values, "glue/", "");
+  if (!description.distributed) {
+    std::erase_if(plan, [](const PlannedFile& file) { return file.path == "distributed.cpp"; });
+  }
   add_registrations(plan, model.kernels);
   if (!description.custom.empty()) {
     add_tree(plan, values, "custom/glue/", "");

@@ -21,8 +21,11 @@ constexpr std::string_view kHosted[] = {
     "_scaled_dot_product_fused_attention_overrideable",
     "_scaled_dot_product_fused_attention_overrideable_backward", "_thnn_fused_gru_cell",
     "_thnn_fused_gru_cell_backward", "_thnn_fused_lstm_cell",
-    "_thnn_fused_lstm_cell_backward_impl", "conj_physical_", "convolution_backward_overrideable",
-    "convolution_overrideable", "kaiser_window", "kaiser_window.beta", "kaiser_window.periodic",
+    "_thnn_fused_lstm_cell_backward_impl", "batch_norm_backward_elemt",
+    "batch_norm_backward_reduce", "batch_norm_elemt", "batch_norm_elemt.out",
+    "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts", "batch_norm_stats",
+    "conj_physical_", "convolution_backward_overrideable", "convolution_overrideable",
+    "kaiser_window", "kaiser_window.beta", "kaiser_window.periodic",
     "mse_loss", "native_dropout", "smooth_l1_loss",
 };
 // clang-format on

@@ -17,7 +17,7 @@ std::string_view without_namespace(std::string_view pattern) {
 namespace {
 
 /// `softmax` of `_softmax`: what people call it.
-std::string_view bare(std::string_view name) {
+std::string_view public_name(std::string_view name) {
   while (name.starts_with('_')) name.remove_prefix(1);
   return name;
 }
@@ -48,7 +48,7 @@ std::vector<OperatorStatus> find_operators(const std::vector<OperatorStatus>& op
   }
   auto found = filtered(operators, [&](const OperatorName& name) {
     const std::string root = name.root();
-    return name.base == pattern || root == pattern || bare(root) == pattern;
+    return name.base == pattern || root == pattern || public_name(root) == pattern;
   });
   if (!found.empty()) return found;
   return filtered(operators, [&](const OperatorName& name) {

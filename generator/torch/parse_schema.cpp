@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
+
 namespace backendgen {
 
 namespace {
@@ -38,15 +40,6 @@ Atom atom_of(std::string_view name) {
     if (known == name) return atom;
   }
   return Atom::kOther;
-}
-
-bool is_digit(char letter) {
-  return letter >= '0' && letter <= '9';
-}
-
-bool is_word(char letter) {
-  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || is_digit(letter) ||
-         letter == '_';
 }
 
 /// Walks over a schema once, from left to right. Each `read_…` begins at the cursor and leaves it

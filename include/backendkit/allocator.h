@@ -8,6 +8,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -50,9 +51,10 @@ class RuntimeMemory {
   }
 
   /// Without events this waits for the stream's work and returns null.
-  Event record(std::int64_t memory) {
+  std::optional<Event> record(std::int64_t memory) {
     const auto device = static_cast<c10::DeviceIndex>(device_);
     const c10::StreamId stream = Captures::stream_of(memory);
+    if (Captures::recording(device, stream)) return std::nullopt;
     if constexpr (HasEvents<Runtime>) {
       return recorded_event<Runtime>(device, stream, false);
     } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -60,6 +61,14 @@ class Captures {
     if (!any()) return false;
     const std::lock_guard<std::mutex> lock(mutex());
     return find(device, stream) != nullptr;
+  }
+
+  /// Whether any stream of a device records.
+  static bool recording_on(c10::DeviceIndex device) {
+    if (!any()) return false;
+    const std::lock_guard<std::mutex> lock(mutex());
+    return std::any_of(all().begin(), all().end(),
+                       [device](const Capture& one) { return one.device == device; });
   }
 
   /// Throws if a stream records: `what` cannot be part of a graph. Its capture has failed then.

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <c10/core/DeviceGuard.h>
 
@@ -55,6 +57,64 @@ class GraphPools {
   }
 };
 
+/// What a graph has of a device. To give it back, the device must be waited for. A driver may
+/// refuse that while a stream of the device records, and Python may collect a graph at any time. So
+/// it is given back when no stream of the device records.
+template <class Runtime>
+struct GraphRemains {
+  c10::DeviceIndex device = 0;
+  GraphHandle graph = nullptr;
+  std::optional<std::int64_t> memory;
+  bool replayed = false;
+
+  /// Afterwards there is nothing left here. If the driver throws while the device is waited for,
+  /// everything is.
+  void give_back() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex());
+      if (Captures::recording_on(device)) {
+        postponed().push_back(std::exchange(*this, {}));
+        return;
+      }
+    }
+    if (replayed) Devices<Runtime>::synchronize(device);
+    replayed = false;
+    if (graph != nullptr) Driver<Runtime>::destroy_graph(std::exchange(graph, nullptr), device);
+    if (memory) GraphPools<Runtime>::release(device, *std::exchange(memory, std::nullopt));
+  }
+
+  /// Like `give_back`, but what cannot be given back is lost, with a warning.
+  void give_back_or_warn() {
+    try {
+      give_back();
+    } catch (const c10::Error& error) {
+      warn_only("a graph could not be destroyed: ", error.what_without_backtrace());
+    }
+  }
+
+  /// Gives back what was postponed. Each capture calls this after its end.
+  static void give_back_postponed() {
+    std::vector<GraphRemains> all;
+    {
+      const std::lock_guard<std::mutex> lock(mutex());
+      all.swap(postponed());
+    }
+    for (GraphRemains& one : all) one.give_back_or_warn();
+  }
+
+ private:
+  // Graphs may outlive static objects.
+  static std::mutex& mutex() {
+    static auto* const one = new std::mutex;
+    return *one;
+  }
+
+  static std::vector<GraphRemains>& postponed() {
+    static auto* const all = new std::vector<GraphRemains>;
+    return *all;
+  }
+};
+
 /// `torch.accelerator.Graph` of the device, an at::GraphImplInterface. What cannot be recorded
 /// throws where it happens, see Captures, and `capture_end` throws again: a part of the work would
 /// be missing. Like PyTorch's other graphs, one object is for one thread at a time.
@@ -70,10 +130,11 @@ class Graph final : public GraphImplBase {
   ~Graph() override {
     if (Devices<Runtime>::forked()) return;  // the driver's graph belongs to the parent
     try {
-      reset();
+      if (capturing_) stop();
     } catch (const c10::Error& error) {
-      warn_only("a graph could not be destroyed: ", error.what_without_backtrace());
+      warn_only("a capture could not be ended: ", error.what_without_backtrace());
     }
+    held_.give_back_or_warn();
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -81,7 +142,7 @@ class Graph final : public GraphImplBase {
   /// Records the current stream of the current device. All modes are the same: only work of that
   /// stream is recorded, and only what concerns it is refused, whichever thread does it.
   void capture_begin(MempoolId pool = {0, 0}, GraphMode = {}) override {
-    TORCH_CHECK(!capturing_ && graph_ == nullptr,
+    TORCH_CHECK(!capturing_ && held_.graph == nullptr,
                 "capture_begin: this graph has recorded already; call `reset` first");
     TORCH_CHECK_VALUE(pool.first == 0 && pool.second < kMostPools,
                       "capture_begin: the pool is not one that `Graph.pool` returned");
@@ -96,14 +157,16 @@ class Graph final : public GraphImplBase {
     try {
       Driver<Runtime>::begin_capture(Streams<Runtime>::handle(device, stream), device);
     } catch (...) {
-      Captures::end(device, stream);
+      ended(device, stream);
       throw;
     }
-    device_ = device;
     stream_ = stream;
     pool_ = number;
-    GraphPools<Runtime>::acquire(device_, memory());
-    has_memory_ = capturing_ = true;
+    capturing_ = true;
+    held_.device = device;
+    const std::int64_t memory = Captures::memory_in(number, stream);
+    GraphPools<Runtime>::acquire(device, memory);
+    held_.memory = memory;
   }
 
   void capture_end() override {
@@ -119,32 +182,30 @@ class Graph final : public GraphImplBase {
   }
 
   void instantiate() override {
-    TORCH_CHECK(graph_ != nullptr, "instantiate: nothing has been recorded");
+    TORCH_CHECK(held_.graph != nullptr, "instantiate: nothing has been recorded");
     if (instantiated_) return;
-    const c10::DeviceGuard guard(c10::Device(kDeviceType, device_));
-    Driver<Runtime>::instantiate_graph(graph_, device_);
+    const c10::DeviceGuard guard(c10::Device(kDeviceType, held_.device));
+    Driver<Runtime>::instantiate_graph(held_.graph, held_.device);
     instantiated_ = true;
   }
 
   /// Runs on the calling thread's current stream of the graph's device.
   void replay() override {
-    TORCH_CHECK(graph_ != nullptr, "replay: nothing has been recorded");
+    TORCH_CHECK(held_.graph != nullptr, "replay: nothing has been recorded");
     instantiate();
-    Streams<Runtime>::cannot_record(device_, "the run of another graph");
-    const c10::DeviceGuard guard(c10::Device(kDeviceType, device_));
-    replayed_ = true;
-    Driver<Runtime>::replay_graph(graph_, current_stream<Runtime>(device_), device_);
+    const c10::DeviceIndex device = held_.device;
+    Streams<Runtime>::cannot_record(device, "the run of another graph");
+    const c10::DeviceGuard guard(c10::Device(kDeviceType, device));
+    held_.replayed = true;
+    Driver<Runtime>::replay_graph(held_.graph, current_stream<Runtime>(device), device);
   }
 
-  /// Waits for the device if the graph has run, and gives its memory back.
+  /// Waits for the device if the graph has run, and gives its memory back; while a stream of the
+  /// device records, this happens at the end of that capture.
   void reset() override {
     if (capturing_) stop();
-    if (std::exchange(replayed_, false)) Streams<Runtime>::synchronize_all(device_);
+    held_.give_back();
     instantiated_ = false;
-    if (GraphHandle const graph = std::exchange(graph_, nullptr)) {
-      Driver<Runtime>::destroy_graph(graph, device_);
-    }
-    if (std::exchange(has_memory_, false)) GraphPools<Runtime>::release(device_, memory());
   }
 
   MempoolId pool() const override {
@@ -165,22 +226,29 @@ class Graph final : public GraphImplBase {
   /// Ends the capture. Returns why the graph cannot be used; "" if it can.
   std::string stop() {
     capturing_ = false;
-    std::string failure = Captures::end(device_, stream_);
-    graph_ = Driver<Runtime>::end_capture(Streams<Runtime>::handle(device_, stream_), device_);
+    const c10::DeviceIndex device = held_.device;
+    try {
+      held_.graph = Driver<Runtime>::end_capture(Streams<Runtime>::handle(device, stream_), device);
+    } catch (...) {
+      ended(device, stream_);
+      throw;
+    }
+    return ended(device, stream_);
+  }
+
+  /// What follows when the driver records no longer. Returns why the graph cannot be used.
+  static std::string ended(c10::DeviceIndex device, c10::StreamId stream) {
+    std::string failure = Captures::end(device, stream);
+    GraphRemains<Runtime>::give_back_postponed();
     return failure;
   }
 
-  std::int64_t memory() const { return Captures::memory_in(pool_, stream_); }
-
   const bool keep_;  ///< whether `instantiate` is left to the program
-  GraphHandle graph_ = nullptr;
-  c10::DeviceIndex device_ = 0;
+  GraphRemains<Runtime> held_;
   c10::StreamId stream_ = 0;
   std::uint64_t pool_ = 0;
   bool capturing_ = false;
   bool instantiated_ = false;
-  bool replayed_ = false;
-  bool has_memory_ = false;
 };
 
 /// Makes `torch.accelerator.Graph` use the Runtime's graphs, if it and this PyTorch have them.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 
 #include <c10/core/Allocator.h>
 
@@ -40,9 +41,11 @@ class PinnedMemory {
     }
   }
 
-  Event record(std::int64_t user) {
+  std::optional<Event> record(std::int64_t user) {
     const auto device = static_cast<int>(user / kDevice - 1);
-    return {RuntimeMemory<Runtime>(device).record(user % kDevice), device};
+    const auto event = RuntimeMemory<Runtime>(device).record(user % kDevice);
+    if (!event) return std::nullopt;
+    return Event{*event, device};
   }
 
   bool done(Event event) { return RuntimeMemory<Runtime>(event.device).done(event.handle); }

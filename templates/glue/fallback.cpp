@@ -20,6 +20,9 @@
 #include <backendkit/nested.h>
 #include <backendkit/python_ops.h>
 #include <backendkit/serialization.h>
+{{#fallback_cpu}}
+#include <backendkit/sync_batch_norm.h>
+{{/fallback_cpu}}
 
 namespace {
 
@@ -79,6 +82,7 @@ BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
 {{#fallback_cpu}}
   backendkit::register_composites<&Fallbacks::cpu>(library);
   backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
+  backendkit::SyncBatchNorm::register_all(library);
 {{/fallback_cpu}}
 }
 

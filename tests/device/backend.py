@@ -16,6 +16,8 @@ def lacking(name, need):
     if need == "devices":
         count = module.device_count()
         return None if count > 1 else f"there is one device: Runtime's `device_count` says {count}"
+    if need == "distributed":
+        return _without_a_group(name, module)
     if not hasattr(module, "capabilities"):
         return _probe(name, need)
     known = module.capabilities()
@@ -30,6 +32,19 @@ def lacking(name, need):
     if need not in known.functions:
         raise KeyError(f"no backend has `{need}`; those of Runtime are {sorted(known.runtime)}")
     return f"this backend has no {need}: its Runtime does not implement `{known.functions[need]}`"
+
+
+def _without_a_group(name, module):
+    """Why a backend has no process group; None if it has."""
+    dist = torch.distributed
+    if not dist.is_available():
+        return "this PyTorch was built without torch.distributed"
+    if name not in dist.Backend.default_device_backend_map:
+        known = getattr(getattr(module, "_build", None), "DISTRIBUTED", None)
+        if known == "":
+            return "there is no process group: `[distributed] enabled = false`"
+        return f"no process group is registered for {name}"
+    return None
 
 
 def _computing(module, operators):

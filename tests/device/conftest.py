@@ -11,6 +11,7 @@ import os
 import pytest
 import torch
 from backend import lacking
+from ranks import Ranks
 from report_card import plugin as report_card
 from stream_tools import Work
 
@@ -18,6 +19,7 @@ from stream_tools import Work
 NEEDED_BY = {
     "other": ("devices",),
     "pin": ("pinned_memory",),
+    "ranks": ("distributed",),
     "streams": ("streams",),
     "work": ("streams",),
 }
@@ -32,6 +34,12 @@ def pytest_addoption(parser):
         type=int,
         default=2,
         help="processes for each way in which a program may end: %(default)s",
+    )
+    parser.addoption(
+        "--world-size",
+        type=int,
+        default=2,
+        help="processes of torch.distributed, which share devices: %(default)s",
     )
     report_card.add_options(parser)
 
@@ -118,6 +126,14 @@ def work(device):
 @pytest.fixture
 def streams(device):
     return [torch.Stream(device=device) for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def ranks(name, request, tmp_path_factory):
+    """Processes with a group, for the programs of a module of tests."""
+    size = request.config.getoption("--world-size")
+    with Ranks(name, size, tmp_path_factory.mktemp("ranks")) as processes:
+        yield processes
 
 
 @pytest.fixture(autouse=True)

@@ -6,14 +6,12 @@ import os
 import pytest
 import torch
 from backend import RELEASE, lacking
-from fresh_process import printed
+from fresh_process import Forks, printed
 
 PRELUDE = """
 import os, sys, warnings
 import torch
 warnings.simplefilter("error")
-NAME = sys.argv[1]
-module = getattr(torch, NAME)
 
 def started():
     "Whether a process forked from here finds the driver in use."
@@ -22,17 +20,15 @@ def started():
         os._exit(int(module._is_in_bad_fork()))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
+BEGIN = """
+NAME = sys.argv[1]
+module = getattr(torch, NAME)
+"""
 GROUP = """
 import torch.distributed as dist
 warnings.simplefilter("ignore")
 os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-"""
-# Gloo's threads may take the GIL while Python finalizes, or while the group is destroyed before
-# PyTorch 2.8: that ends, or blocks, any program of the CPU.
-END = """
-sys.stdout.flush()
-os._exit(0)
 """
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -41,15 +37,22 @@ needs_groups = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(scope="module")
+def forks():
+    forks = Forks(PRELUDE)
+    yield forks
+    forks.close()
+
+
 @pytest.fixture
-def run(name):
+def run(name, forks):
     """Runs a program after the prelude; what it prints, line by line.
 
     Gloo of PyTorch 2.8 to 2.10 prints what it is connected to: that is left out.
     """
 
     def lines(program):
-        return [line for line in printed(PRELUDE + program, name) if "[Gloo]" not in line]
+        return [line for line in forks.printed(BEGIN + program, name) if "[Gloo]" not in line]
 
     return lines
 
@@ -66,7 +69,6 @@ everything = [None]
 dist.all_gather_object(everything, "object")
 print(value.tolist(), everything, dist.distributed_c10d._get_default_group()._device_types)
 """
-        + END
     ) == ["[1.0, 1.0] ['object'] [device(type='cpu')]"]
 
 
@@ -100,7 +102,6 @@ warnings.simplefilter("ignore")
 from torch.distributed.device_mesh import init_device_mesh
 print(init_device_mesh("cpu", (1,)).device_type)
 """
-        + END
     ) == ["cpu"]
 
 
@@ -119,7 +120,6 @@ if hasattr(torch.cpu.Stream, "record_event"):  # PyTorch 2.6 cannot compute with
     model(torch.ones(1, 2)).sum().backward()
 print(model.weight.device, module.is_initialized())
 """
-        + END
     ) == ["cpu False"]
 
 
@@ -176,15 +176,17 @@ print(started())
 
 
 @needs_fork
-def test_a_profile_of_the_cpu_has_nothing_of_the_device(run, name):
-    assert run("""
+def test_a_profile_of_the_cpu_has_nothing_of_the_device(name):
+    # Not in a fork: that is asked whether its parent used the device, which a profile shows.
+    program = """
 warnings.simplefilter("ignore")
 with torch.profiler.profile() as profile:
     torch.manual_seed(1)
     torch.ones(2).sum()
 keys = [event.key for event in profile.key_averages()]
 print("aten::sum" in keys, [key for key in keys if NAME in key], started())
-""") == ["True [] 0"]
+"""
+    assert printed(PRELUDE + BEGIN + program, name) == ["True [] 0"]
 
 
 def test_waiting_for_a_device_in_use_is_waiting(run):

@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 import torch
+from fresh_process import Forks
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -50,6 +51,12 @@ def fit(lightning, recwarn):
     return run
 
 
+@pytest.fixture
+def groups():
+    """The default process groups of devices."""
+    return torch.distributed.Backend.default_device_backend_map
+
+
 def test_lightning_trains_on_the_device(fit, name):
     model, trainer = fit(accelerator=name, strategy=name)
     assert model.seen == {(f"{name}:0", f"{name}:0", torch.float32)}
@@ -87,7 +94,7 @@ def test_lightning_s_mixed_precision(fit, name, module):
 @pytest.mark.parametrize("arguments", [{"accelerator": "NAME"}, {"accelerator": "auto"}, {}])
 def test_lightning_needs_no_strategy_and_no_name(fit, name, arguments):
     arguments = {key: value.replace("NAME", name) for key, value in arguments.items()}
-    model, trainer = fit(**arguments)
+    model, trainer = fit(devices=1, **arguments)
     assert model.seen == {(f"{name}:0", f"{name}:0", torch.float32)}
     assert trainer.accelerator.name() == name
 
@@ -101,14 +108,15 @@ def test_lightning_with_a_strategy_for_the_cpu_says_what_to_pass(fit, lightning,
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"devices": 2, "strategy": "ddp_notebook"},
-        {"num_nodes": 2, "strategy": "ddp"},
-        {"strategy": "ddp"},
+        {"devices": "BEYOND", "strategy": "ddp_notebook"},
+        {"devices": "BEYOND", "strategy": "ddp"},
         {"strategy": "CPU"},
-        {"devices": 3},
+        {"devices": "BEYOND"},
     ],
 )
-def test_lightning_stays_on_the_cpu_with_what_only_works_there(lightning, name, arguments):
+def test_lightning_stays_on_the_cpu_with_what_only_works_there(lightning, name, beyond, arguments):
+    if "devices" in arguments:
+        arguments = {**arguments, "devices": beyond + 1}
     if arguments.get("strategy") == "CPU":
         strategy = lightning.strategies.SingleDeviceStrategy(torch.device("cpu"))
         arguments = {"strategy": strategy}
@@ -117,7 +125,7 @@ def test_lightning_stays_on_the_cpu_with_what_only_works_there(lightning, name, 
     assert trainer.strategy.root_device.type == "cpu"
 
 
-@pytest.mark.parametrize("devices", ["auto", 1, "1", [0], "0,"])
+@pytest.mark.parametrize("devices", [1, "1", [0], "0,"])
 def test_lightning_takes_one_device_by_default(lightning, name, devices):
     trainer = lightning.Trainer(logger=False, devices=devices)
     assert trainer.accelerator.name() == name
@@ -125,7 +133,30 @@ def test_lightning_takes_one_device_by_default(lightning, name, devices):
 
 
 @pytest.mark.needs("devices")
-def test_lightning_on_several_devices_says_what_is_missing(fit, name):
+@pytest.mark.parametrize("arguments", [{"accelerator": "NAME"}, {}, {"strategy": "ddp"}])
+def test_lightning_takes_all_devices(lightning, name, module, groups, arguments):
+    if name not in groups:
+        pytest.skip("the device has no process group: [distributed] enabled = false")
+    arguments = {key: value.replace("NAME", name) for key, value in arguments.items()}
+    trainer = lightning.Trainer(logger=False, **arguments)
+    assert trainer.accelerator.name() == name
+    assert trainer.num_devices == module.device_count()
+    assert "DDP" in type(trainer.strategy).__name__
+
+
+@pytest.mark.needs("devices")
+@pytest.mark.parametrize("arguments", [{"devices": 2}, {"strategy": "ddp"}, {"num_nodes": 2}])
+def test_lightning_without_a_process_group_stays_on_the_cpu(
+    lightning, name, groups, monkeypatch, arguments
+):
+    monkeypatch.delitem(groups, name, raising=False)
+    trainer = lightning.Trainer(logger=False, **arguments)
+    assert trainer.accelerator.name() == "cpu"
+
+
+@pytest.mark.needs("devices")
+def test_lightning_on_several_devices_says_what_is_missing(fit, name, groups, monkeypatch):
+    monkeypatch.delitem(groups, name, raising=False)
     with pytest.raises(ValueError, match=f"2 devices needs a process group for {name}"):
         fit(accelerator=name, devices=2)
 
@@ -138,7 +169,7 @@ def test_lightning_s_fabric_in_mixed_precision(lightning, name, module, accelera
     precision = {torch.float16: "16-mixed", torch.bfloat16: "bf16-mixed"}[dtype]
     accelerator = accelerator.replace("NAME", name)
     fabrics = pytest.importorskip("lightning.fabric")
-    fabric = fabrics.Fabric(accelerator=accelerator, precision=precision)
+    fabric = fabrics.Fabric(accelerator=accelerator, devices=1, precision=precision)
     if launch:
         fabric.launch()
     x = torch.ones(2, 4, device=fabric.device)
@@ -152,7 +183,8 @@ def test_lightning_s_fabric_in_mixed_precision(lightning, name, module, accelera
 def test_lightning_s_fabric(lightning, name, recwarn, together, strategy):
     """An optimizer that is made before the model moves, and one that is made after."""
     fabrics = pytest.importorskip("lightning.fabric")
-    fabric = fabrics.Fabric(accelerator=name, strategy=strategy.replace("NAME", name))
+    strategy = strategy.replace("NAME", name)
+    fabric = fabrics.Fabric(accelerator=name, devices=1, strategy=strategy)
     fabric.launch()
     model = nn.Linear(4, 1)
     if together:
@@ -175,48 +207,55 @@ def run_fresh(code):
 
 
 TRAIN = """
-    import torch
-    from accelerate import Accelerator
+import os, warnings
+import torch
+from accelerate import Accelerator
+warnings.simplefilter("ignore")
 
-    def train(**arguments):
-        accelerator = Accelerator(**arguments)
-        model = torch.nn.Linear(4, 1)  # `prepare` moves it
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        before = model.weight.detach().clone()
-        data = torch.utils.data.DataLoader(torch.randn(16, 4), batch_size=4)
-        model, optimizer, data = accelerator.prepare(model, optimizer, data)
-        for batch in data:
-            accelerator.backward(model(batch).square().mean())
-            optimizer.step()
-            optimizer.zero_grad()
-        assert not torch.equal(before, model.weight.detach().cpu())
-        print(accelerator.device.type, batch.device.type, model.weight.device.type)
+def train(**arguments):
+    accelerator = Accelerator(**arguments)
+    model = torch.nn.Linear(4, 1)  # `prepare` moves it
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model.weight.detach().clone()
+    data = torch.utils.data.DataLoader(torch.randn(16, 4), batch_size=4)
+    model, optimizer, data = accelerator.prepare(model, optimizer, data)
+    for batch in data:
+        accelerator.backward(model(batch).square().mean())
+        optimizer.step()
+        optimizer.zero_grad()
+    assert not torch.equal(before, model.weight.detach().cpu())
+    print(accelerator.device.type, batch.device.type, model.weight.device.type)
 """
 
 
+@pytest.fixture(scope="module")
+def accelerate():
+    """Runs a program, which may call `train`; what it prints, line by line."""
+    pytest.importorskip("accelerate")
+    forks = Forks(TRAIN)
+    yield forks.printed
+    forks.close()
+
+
 @pytest.mark.parametrize(
-    ("setting", "call", "expected"),
+    ("program", "expected"),
     [
-        ("", "train()", "device"),
-        ("", "train(cpu=True)", "cpu"),
-        ("import os; os.environ['ACCELERATE_TORCH_DEVICE'] = 'cpu'", "train()", "cpu"),
+        ("train()", "device"),
+        ("train(cpu=True)", "cpu"),
+        ("os.environ['ACCELERATE_TORCH_DEVICE'] = 'cpu'; train()", "cpu"),
     ],
     ids=["default", "cpu", "variable"],
 )
-def test_accelerate(name, setting, call, expected):
-    pytest.importorskip("accelerate")
+def test_accelerate(name, accelerate, program, expected):
     place = name if expected == "device" else expected
-    code = f"{setting}\n{textwrap.dedent(TRAIN)}\n{call}"
-    assert run_fresh(code) == [f"{place} {place} {place}"]
+    assert accelerate(program) == [f"{place} {place} {place}"]
 
 
 @pytest.mark.needs("autocast")
-def test_accelerate_s_mixed_precision(name, module):
-    pytest.importorskip("accelerate")
+def test_accelerate_s_mixed_precision(name, accelerate, module):
     if torch.bfloat16 not in module.get_amp_supported_dtype():
         pytest.skip("autocast on the device has no bfloat16: `[amp] dtypes`")
-    code = textwrap.dedent(TRAIN) + "\ntrain(mixed_precision='bf16')"
-    assert run_fresh(code) == [f"{name} {name} {name}"]
+    assert accelerate("train(mixed_precision='bf16')") == [f"{name} {name} {name}"]
 
 
 def test_import_torch_imports_neither(name):

@@ -2,6 +2,7 @@
 """torch.accelerator.Graph: work that a stream records, and runs again."""
 
 import threading
+import warnings
 
 import pytest
 import torch
@@ -262,6 +263,58 @@ def test_an_object_that_goes_while_it_records(device, stream):
         target.copy_(source)  # not recorded
     stream.synchronize()
     assert target.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("how", ["with the object", "reset"])
+def test_a_graph_goes_while_another_is_recorded(device, stream, module, reserved, how):
+    source, target = numbers(device), torch.zeros(6, device=device)
+    before = module.memory_reserved()
+    graphs = [graph_of(stream, lambda: source.clone().clone())[0]]
+    with on(stream):
+        graphs[0].replay()
+
+    def record():
+        if how == "reset":
+            graphs[0].reset()
+        graphs.clear()
+        target.copy_(source)
+
+    graph, _ = graph_of(stream, record)
+    assert module.memory_reserved() == before, "the memory was not given back after the capture"
+    with on(stream):
+        graph.replay()
+        assert target.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "pinned", [False, pytest.param(True, marks=pytest.mark.needs("pinned_memory"))]
+)
+def test_memory_that_a_stream_used_goes_while_it_records(device, stream, module, pinned):
+    source, target = numbers(device), torch.zeros(6, device=device)
+    used = torch.arange(6.0).pin_memory() if pinned else numbers(device, 1)
+    torch.accelerator.synchronize()
+    with on(stream):
+        target.copy_(used, non_blocking=True)
+    if not pinned:
+        used.record_stream(stream)
+    tensors = [used]
+    del used
+
+    def record():
+        tensors.clear()
+        target.copy_(source)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # "memory is leaked"
+        graph, _ = graph_of(stream, record)
+    for _ in range(2):  # the allocator records the event now, and finds that it has completed
+        numbers(device)
+        stream.synchronize()
+    now = module.memory_stats()
+    assert now["active.all.current"] == now["allocation.all.current"]
+    with on(stream):
+        graph.replay()
+        assert target.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.needs("devices")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 import torch
-from fresh_process import printed
+from fresh_process import Forks
 
 pytest.importorskip("accelerate")
 pytest.importorskip("transformers")
@@ -22,8 +22,7 @@ def end(message, *arguments):
 
 warnings.showwarning = end
 import torch, transformers
-NAME, FOLDER = sys.argv[1:3]
-module = getattr(torch, NAME)
+transformers.Trainer, transformers.pipeline, transformers.GPT2LMHeadModel
 CONFIG = transformers.GPT2Config(
     n_layer=2, n_head=2, n_embd=32, vocab_size=64, n_positions=32, bos_token_id=0, eos_token_id=0
 )
@@ -59,12 +58,25 @@ def trainer(**options):
 """
 
 
+BEGIN = """
+NAME, FOLDER = sys.argv[1:3]
+module = getattr(torch, NAME)
+"""
+
+
+@pytest.fixture(scope="module")
+def forks():
+    forks = Forks(PRELUDE)
+    yield forks
+    forks.close()
+
+
 @pytest.fixture
-def told(name, tmp_path):
+def told(name, forks, tmp_path):
     """Runs a program after the prelude; what it tells."""
 
     def run(program):
-        lines = printed(PRELUDE + program, name, str(tmp_path))
+        lines = forks.printed(BEGIN + program, name, str(tmp_path))
         return [json.loads(line[5:]) for line in lines if line.startswith("told ")]
 
     return run

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library registers only when a process is about to have a tensor of the device.
 
-A program for each way in which that is first needed, as a process of its own. Each prints what it
-prints for the CPU.
+A program for each way in which that is first needed, in a process of its own, which has imported
+PyTorch and done no more. Each prints what it prints for the CPU.
 """
 
 import pytest
-from fresh_process import printed
+from fresh_process import Forks
 
 pytestmark = [pytest.mark.needs("fallback"), pytest.mark.needs("autocast")]
 
@@ -69,32 +69,23 @@ FIRST = {
     "x = torch.nested.nested_tensor([x, x]); " + LISTS,
 }
 
-# Runs programs, each with names of its own, and prints for each a line: what it has printed.
-RUN = """
-import contextlib, io, json, sys, torch
-place, *programs = sys.argv[1:]
-for program in programs:
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        exec(program, {"place": place, "torch": torch})
-    print(json.dumps(text.getvalue()))
-"""
-
 
 @pytest.fixture(scope="module")
-def on_the_cpu():
-    """What the programs print for the CPU, each in its line."""
-    return dict(zip(FIRST, printed(RUN, "cpu", *FIRST.values())))
+def printed():
+    """Runs a program, for which `torch` and `place` are there; what it prints, line by line."""
+    forks = Forks("import sys, torch")
+    yield lambda program, place: forks.printed(f"place = sys.argv[1]\n{program}", place)
+    forks.close()
 
 
 @pytest.mark.parametrize("first", FIRST)
-def test_as_the_first_use(device, on_the_cpu, first):
-    (ours,) = printed(RUN, device.type, FIRST[first])
-    assert ours.replace(device.type, "cpu") == on_the_cpu[first]
+def test_as_the_first_use(device, printed, first):
+    ours = "\n".join(printed(FIRST[first], device.type))
+    assert ours.replace(device.type, "cpu").splitlines() == printed(FIRST[first], "cpu")
 
 
 THREADS = """
-import sys, threading, torch
-place = sys.argv[1]
+import threading
 ways = [
     lambda: torch.sparse_coo_tensor(size=(2, 3), device=place).to_dense(),
     lambda: torch.eye(2).to_sparse_csr().to(place).to_dense(),
@@ -131,12 +122,11 @@ print(sorted(results))
 
 
 @pytest.mark.parametrize("turn", range(3))
-def test_as_the_first_use_in_several_threads(device, turn):
+def test_as_the_first_use_in_several_threads(device, printed, turn):
     assert printed(THREADS, device.type) == printed(THREADS, "cpu")
 
 
 TABLES = """
-import sys, torch
 has = torch._C._dispatch_has_kernel_for_dispatch_key
 layouts = ("Sparse", "SparseCsr", "Quantized", "NestedTensor")
 # Operators that are told a device and a layout.
@@ -161,14 +151,14 @@ def is_registered():
 torch.nn.Linear(2, 2)(torch.ones(2)).sum().backward()
 torch.eye(2).to_sparse() @ torch.ones(2, 2)
 before, late = answers(), is_registered()
-torch.empty(0, device=sys.argv[1])
+torch.empty(0, device=place)
 after = answers()
 print(len(before) > 100, late, is_registered())
 print([key for key in sorted(after) if before.get(key) != after[key]])
 """
 
 
-def test_what_is_registered_when(device):
+def test_what_is_registered_when(device, printed):
     """A program on the CPU has PyTorch visit no operator; one that begins with an operator that is
     told a layout gets the answer which it would get later."""
     assert printed(TABLES, device.type) == [f"True {[False] * 5} {[True] * 5}", "[]"]

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ namespace backendkit {
 /// A block belongs to the stream for which it was allocated. Since that stream's work runs in
 /// order, the block can be freed before the work completes and given to the stream's next tensor.
 /// For each other stream that uses it, as noted by `record_stream`, an event is recorded when the
-/// block is freed.
+/// block is freed, or later if the stream cannot have one then.
 ///
 /// Thread-safe. If the driver throws, the exception is passed on and nothing has changed.
 template <MemoryDriver Driver>
@@ -44,9 +45,7 @@ class CachingAllocator : public MemorySizes {
 
   /// Frees all memory; no tensor may still have a block.
   ~CachingAllocator() {
-    for (auto& [stream, events] : waiting_) {
-      for (const auto& [event, block] : events) driver_.destroy(event);
-    }
+    finish_all();
     for (const auto& [address, segment] : segments_) {
       driver_.deallocate(address, segment.bytes);
       for (const MemoryBlock* block = segment.first; block != nullptr;) {
@@ -171,14 +170,11 @@ class CachingAllocator : public MemorySizes {
     std::vector<MemorySegment> segments;
     for (const auto& [address, segment] : segments_) {
       const MemoryBlock* block = segment.first;
-      MemorySegment& one = segments.emplace_back();
-      one.address = reinterpret_cast<std::uintptr_t>(address);
-      one.bytes = segment.bytes;
-      one.stream = block->stream;
-      one.small = block->small;
+      const auto place = reinterpret_cast<std::uintptr_t>(address);
+      segments.push_back({place, segment.bytes, block->stream, block->small, {}});
       for (; block != nullptr; block = block->after) {
-        one.blocks.push_back({block->bytes, block->allocated ? block->requested : 0,
-                              block->allocated, !block->free()});
+        segments.back().blocks.push_back({block->bytes, block->allocated ? block->requested : 0,
+                                          block->allocated, !block->free()});
       }
     }
     return segments;
@@ -213,8 +209,6 @@ class CachingAllocator : public MemorySizes {
     MemoryBlock* first;  // never changes: a block is merged into the one before it
   };
 
-  using FreeBlocks = MemoryBlock::Free;
-
   /// The block that contains an address; null if there is none.
   MemoryBlock* block_at(const void* address) const {
     char* const wanted = static_cast<char*>(const_cast<void*>(address));
@@ -225,12 +219,11 @@ class CachingAllocator : public MemorySizes {
     return block;
   }
 
-  FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
+  MemoryBlock::Free& free_blocks(bool small) { return small ? small_ : large_; }
 
-  /// A free block, removed from its pool, and possibly larger than requested; null if there is
-  /// none.
+  /// A free block, removed from its pool, possibly larger than requested; null if there is none.
   MemoryBlock* take(std::size_t bytes, std::int64_t stream, bool small) {
-    FreeBlocks& blocks = free_blocks(small);
+    MemoryBlock::Free& blocks = free_blocks(small);
     const auto found = blocks.lower_bound(MemoryBlock::Wanted{stream, bytes});
     if (found == blocks.end() || (*found)->stream != stream) return nullptr;
     MemoryBlock* const block = *found;
@@ -251,7 +244,7 @@ class CachingAllocator : public MemorySizes {
       statistics_.inactive_split.add(block->small, 1);
       statistics_.inactive_split_bytes.add(block->small, block->bytes);
     }
-    FreeBlocks& blocks = free_blocks(block->small);
+    MemoryBlock::Free& blocks = free_blocks(block->small);
     if (spare_.empty()) {
       block->place = blocks.insert(block).first;
     } else {
@@ -302,28 +295,38 @@ class CachingAllocator : public MemorySizes {
   void free_unused() {
     if (waiting_events_ == 0) return;
     for (auto& [stream, events] : waiting_) {
-      while (!events.empty() && driver_.done(events.front().first)) finish_first(events);
+      while (!events.empty() && done(stream, events.front().first)) finish_first(events);
     }
   }
 
-  using Waiting = std::deque<std::pair<typename Driver::Event, MemoryBlock*>>;
+  using Event = std::optional<typename Driver::Event>;  // nothing until the stream can have it
+  using Waiting = std::deque<std::pair<Event, MemoryBlock*>>;
+
+  bool done(std::int64_t stream, Event& event) {
+    if (!event) event = driver_.record(stream);
+    return event && driver_.done(*event);
+  }
 
   void finish_first(Waiting& events) {
     const auto [event, block] = events.front();
     events.pop_front();
     --waiting_events_;
-    driver_.destroy(event);
+    if (event) driver_.destroy(*event);
     if (--block->events == 0) put(block);
   }
 
-  /// Waits for all work, which may use freed blocks, and returns the segments that are entirely
-  /// free to the driver.
-  void free_cache() {
-    driver_.synchronize();
-    ++statistics_.num_sync_all_streams;
+  void finish_all() {
     for (auto& [stream, events] : waiting_) {
       while (!events.empty()) finish_first(events);
     }
+  }
+
+  /// Waits for all work, which may use freed blocks, and returns the segments that are entirely
+  /// free to the driver. What a stream records does not run, so it does not use them.
+  void free_cache() {
+    driver_.synchronize();
+    ++statistics_.num_sync_all_streams;
+    finish_all();
     free_segments([this](const MemoryBlock& block) { return !kept_.contains(block.stream); });
   }
 
@@ -382,9 +385,9 @@ class CachingAllocator : public MemorySizes {
   Driver driver_;
   const int device_;
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();
-  FreeBlocks small_;
-  FreeBlocks large_;
-  std::vector<FreeBlocks::node_type> spare_;  // nodes of allocated blocks, for reuse
+  MemoryBlock::Free small_;
+  MemoryBlock::Free large_;
+  std::vector<MemoryBlock::Free::node_type> spare_;  // nodes of allocated blocks, for reuse
   std::map<char*, Segment> segments_;
   std::set<std::int64_t> kept_;              // streams
   std::map<std::int64_t, Waiting> waiting_;  // by stream, in the order of its work

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace backendkit {
 
@@ -18,8 +19,9 @@ concept MemoryDriver = requires(Driver driver, void* pointer, std::size_t bytes,
   { driver.deallocate(pointer, bytes) } -> std::same_as<void>;
   /// Waits for all work on the device.
   { driver.synchronize() } -> std::same_as<void>;
-  /// Records an event after all work queued on the stream so far; may throw.
-  { driver.record(stream) } -> std::same_as<typename Driver::Event>;
+  /// Records an event after all work queued on the stream so far; may throw. Returns nothing while
+  /// the stream cannot have an event, because it records a graph.
+  { driver.record(stream) } -> std::convertible_to<std::optional<typename Driver::Event>>;
   { driver.done(event) } -> std::same_as<bool>;
   { driver.destroy(event) } -> std::same_as<void>;
 };

@@ -12,13 +12,8 @@
 #include <utility>
 #include <vector>
 
-// PyTorch's Kineto headers use fmt, which its libraries do not export.
-#ifndef FMT_HEADER_ONLY
-#define FMT_HEADER_ONLY 1
-#endif
-#include <kineto/libkineto.h>
-
 #include <backendkit/device/device.h>
+#include <backendkit/profiler/kineto.h>
 #include <backendkit/profiler/timed_event.h>
 
 namespace backendkit {

@@ -32,8 +32,12 @@ def _in_use() -> bool:
 
 
 def _has_group(c10d: types.ModuleType) -> bool:
-    """Whether a process group has been registered as the default one of the device."""
-    return _NAME in c10d.Backend.default_device_backend_map
+    """Whether a vendor has registered a process group as the default one of the device.
+
+    The library's own does not count: it is always there, also in programs that use only the CPU.
+    """
+    name = c10d.Backend.default_device_backend_map.get(_NAME)
+    return name is not None and name != _device._build.DISTRIBUTED
 
 
 def other_accelerator() -> torch.device:
@@ -55,18 +59,29 @@ def _group_of_others(c10d: types.ModuleType) -> str:
 def patch_process_groups(c10d: types.ModuleType) -> None:
     """Makes `init_process_group()` create the same group as without the device.
 
-    Once a process group is registered for the device, PyTorch decides.
+    If the process uses the device, the group has a part for it too. Once a vendor has registered a
+    process group of its own for the device, PyTorch decides.
     """
     config = c10d.BackendConfig
     original = config.__init__
+    distributed = importlib.import_module("._distributed", __package__)
 
     @functools.wraps(original)
     def initialize(self: Any, backend: Any) -> None:
+        if str(backend) != c10d.Backend.UNDEFINED or _has_group(c10d):
+            original(self, backend)
+            return
+        chosen = distributed.default_config()
+        if chosen is not None:
+            original(self, chosen)
+            return
         try:
             original(self, backend)
+            self.device_backend_map.pop(_NAME, None)  # 2.5 has a part for each device
+            found = bool(self.device_backend_map)
         except ValueError:  # it has no process group for the accelerator
-            if str(backend) != c10d.Backend.UNDEFINED or _has_group(c10d):
-                raise
+            found = False
+        if not found:
             original(self, _group_of_others(c10d))
 
     config.__init__ = initialize
@@ -75,7 +90,8 @@ def patch_process_groups(c10d: types.ModuleType) -> None:
 def patch_device_meshes(module: types.ModuleType) -> None:
     """Makes `fully_shard` and `replicate` without a mesh leave a module on the CPU.
 
-    If the process uses the device, or has a process group for it, PyTorch decides.
+    If the process uses the device, or a vendor has registered a process group for it, PyTorch
+    decides.
     """
     original = getattr(module, "init_device_mesh", None)
     if original is None:

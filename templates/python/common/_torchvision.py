@@ -2,7 +2,7 @@
 # Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The operators of torchvision under autocast on the device.
 
-Imported when torchvision is, not by `import torch`, and does not need it; see `_loader.py`.
+Imported when torchvision is, not by `import torch`, and does not need it; see `_integrations.py`.
 """
 
 import importlib

@@ -25,6 +25,8 @@ HAS_OPS = {{has_ops}}
 AMP_DTYPES: list[str] = {{amp_dtypes}}
 #: What happens to an operator without a kernel: "cpu" computes it; otherwise "error".
 FALLBACK = "{{fallback}}"
+#: Name of the process group, as `torch.distributed` knows it; empty if there is none.
+DISTRIBUTED = "{{distributed}}"
 #: Names of the dtypes of all kernels together; None if any kernel accepts every dtype.
 KERNEL_DTYPES: Optional[list[str]] = {{kernel_dtypes}}
 #: The operators with a kernel, as [operators.kernels] names them.

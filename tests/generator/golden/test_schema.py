@@ -38,7 +38,10 @@ def test_same_tables(schema: dict[str, Any], tmp_path: Path) -> None:
     assert names_in(backendgen(tmp_path, "check").stderr) == set(schema["properties"])
 
 
-@pytest.mark.parametrize("table", ["backend", "torch", "autoload", "operators", "amp", "wheel"])
+TABLES = ["backend", "torch", "autoload", "operators", "amp", "distributed", "wheel"]
+
+
+@pytest.mark.parametrize("table", TABLES)
 def test_same_keys(table: str, schema: dict[str, Any], tmp_path: Path) -> None:
     text = f"[{table}]\nzzzzzzzz = 1\n"
     if table != "backend":
@@ -89,7 +92,13 @@ def runtime(**keys: Any) -> dict[str, Any]:
     return {**named(), "wheel": {"runtime": table}}
 
 
+def group(**keys: Any) -> dict[str, Any]:
+    return {**named(), "distributed": keys}
+
+
 RIGHT = [
+    *(group(name=name) for name in ("kccl", "kite_2_ccl", "a", "k_")),
+    *(group(enabled=enabled) for enabled in (True, False)),
     *(runtime(package=name) for name in ("foo-runtime", "foo_2-libs", "kitelibs")),
     *(runtime(requires=text) for text in (">=4.2,<5", "!=4.1", ">=4.2rc1,<1!0")),
     *(runtime(libraries=[path]) for path in ("a", "?", "*")),
@@ -103,6 +112,9 @@ RIGHT = [
     scripts("other", "python", "torch_kite.a"),
 ]
 WRONG = [
+    *(group(name=name) for name in ("gloo", "nccl", "xccl", "fake", "custom", "cuda", "cpu")),
+    *(group(name=name) for name in ("Kccl", "k-ccl", "2ccl", "_ccl", "k__ccl", "", "k:ccl")),
+    *(group(enabled=enabled) for enabled in ("true", 1)),
     *(runtime(package=name) for name in ("foo--runtime", "foo-", "Foo", "2foo", "foo.runtime")),
     *(runtime(requires=text) for text in ("4.2", "~=4.2", "==4.*", ">=4.2, <5", "")),
     *(runtime(libraries=[path]) for path in ("/a", "../a", "./a", "b/../a", "a//b", "[a]", "")),

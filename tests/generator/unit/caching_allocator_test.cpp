@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -30,6 +31,7 @@ struct World {
   int allocations = 0;
   int synchronized = 0;
   bool broken = false;
+  std::set<std::int64_t> recording;  // streams that cannot have an event
 };
 
 struct FakeDriver {
@@ -56,8 +58,9 @@ struct FakeDriver {
     ++world->synchronized;
     world->done = world->recorded;
   }
-  Event record(std::int64_t) {
+  std::optional<Event> record(std::int64_t stream) {
     if (world->broken) throw std::runtime_error("the driver is broken");
+    if (world->recording.contains(stream)) return std::nullopt;
     world->recorded.insert(++world->events);
     return world->events;
   }
@@ -196,6 +199,36 @@ TEST_CASE("a block that another stream uses waits for its event", "[caching_allo
   CHECK(address(f.allocator.allocate(100, 0)) == place);
   CHECK(f.world.recorded.empty());
   check_books(f.allocator, f.world);
+}
+
+TEST_CASE("a block waits until a stream that records can have its event", "[caching_allocator]") {
+  Fixture f;
+  MemoryBlock* a = f.allocator.allocate(100, 0);
+  const std::uintptr_t place = address(a);
+  f.allocator.record_stream(a, 7);
+  f.world.recording = {7};
+  f.allocator.free(a);
+  CHECK(f.world.events == 0);
+  check_books(f.allocator, f.world);
+  CHECK(address(f.allocator.allocate(100, 0)) != place);
+  f.world.recording = {};
+  CHECK(address(f.allocator.allocate(100, 0)) != place);
+  CHECK(f.world.events == 1);
+  f.world.done = {1};
+  CHECK(address(f.allocator.allocate(100, 0)) == place);
+  CHECK(f.world.recorded.empty());
+  check_books(f.allocator, f.world);
+}
+
+TEST_CASE("what a stream records does not keep memory from being returned", "[caching_allocator]") {
+  Fixture f;
+  MemoryBlock* a = f.allocator.allocate(100, 0);
+  f.allocator.record_stream(a, 7);
+  f.world.recording = {7};
+  f.allocator.free(a);
+  f.allocator.empty_cache();
+  CHECK(f.world.segments.empty());
+  CHECK(f.world.events == 0);
 }
 
 TEST_CASE("a block is found by an address", "[caching_allocator]") {

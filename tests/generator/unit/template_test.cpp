@@ -29,6 +29,7 @@ Description sample() {
   description.summary.value = "A \"quoted\" \\ summary";
   description.runtime.value = "foo::Runtime";
   description.header.value = "runtime.h";
+  description.group.value = "fooccl";
   description.torch_requires.value = ">=2.5";
   description.imports = {{"torch_foo.extras", {}}};
   description.amp_dtypes = {{"float16", {}}};
@@ -125,7 +126,9 @@ TEST_CASE("texts are quoted for Python", "[project]") {
   CHECK(values.texts.at("imports") == R"(["torch_foo.extras"])");
   CHECK(values.texts.at("entry_points") ==
         "{\n    \"torch.backends\": [\"torch_foo = torch_foo:_autoload\"],\n"
-        "    \"console_scripts\": [\"foo-info = torch_foo.x:y\"],\n}");
+        "    \"console_scripts\": [\"foo-info = torch_foo.x:y\"],\n"
+        "    \"torch.distributed.backends\": "
+        "[\"fooccl = torch_foo._distributed:register_entry\"],\n}");
 }
 
 TEST_CASE("a plan is sorted, and its paths stay below the folder", "[project]") {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -200,3 +201,17 @@ def test_projects_include_only_public_headers() -> None:
         if path.is_file():
             text = path.read_text(encoding="utf-8")
             assert set(re.findall(r"#include <(backendkit/[^>]+)>", text)) <= public, path.name
+
+
+def test_no_test_changes_the_environment_of_others() -> None:
+    """pytest imports each conftest.py and test module of a process, whichever tests it runs."""
+    change = re.compile(r"os\.environ(\[.*\] =|\.(pop|update|setdefault|clear)\()")
+    found = [
+        f"{path.relative_to(ROOT)}:{statement.lineno}"
+        for pattern in ("conftest.py", "test_*.py")
+        for path in (ROOT / "tests").rglob(pattern)
+        if "golden" not in path.parts
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(statement, (ast.Expr, ast.Assign)) and change.match(ast.unparse(statement))
+    ]
+    assert found == []

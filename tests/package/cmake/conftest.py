@@ -15,8 +15,9 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 
-# ccache would make paths relative to it before the compiler's -ffile-prefix-map sees them.
-os.environ.pop("CCACHE_BASEDIR", None)
+# With the one, ccache makes paths relative before the compiler's -ffile-prefix-map sees them; with
+# the other, it does not see the maps.
+NOT_HERE = ("CCACHE_BASEDIR", "CCACHE_IGNOREOPTIONS")
 
 
 def wanted(name):
@@ -36,11 +37,12 @@ class Cmake:
         self.python = wanted("BACKENDKIT_TEST_BASE_PYTHON")
 
     def run(self, *words, environment=None):
+        others = {name: value for name, value in os.environ.items() if name not in NOT_HERE}
         return subprocess.run(
             [*map(str, words)],
             capture_output=True,
             text=True,
-            env={**os.environ, "CLICOLOR_FORCE": "0", **(environment or {})},
+            env={**others, "CLICOLOR_FORCE": "0", **(environment or {})},
         )
 
     def configure(self, *options, environment=None):

@@ -29,11 +29,18 @@ def optimization(project, source):
 
 
 def test_the_glue_is_small_and_the_sources_keep_their_flags(built, scaffold, cmake):
-    assert optimization(built, "foo-generated/backend.cpp") == "-O2"
+    for name in ("backend", "distributed", "fallback"):
+        assert optimization(built, f"foo-generated/{name}.cpp") == "-Os"
+    assert optimization(built, "foo-generated/has_kernel.cpp") == "-O2"
     assert optimization(built, "csrc/runtime.cpp") == "-O3"
     project = cmake(scaffold())
     assert project.configure("-DCMAKE_CXX_FLAGS_RELEASE=-Os").returncode == 0
     assert optimization(project, "foo-generated/backend.cpp") == "-Os"
+
+
+def test_kineto_finds_the_headers_that_an_old_pytorch_lacks(built):
+    flags = [one for one in flags_of(built, "backend.cpp") if one.startswith("-idirafter")]
+    assert [Path(one[len("-idirafter") :], "fmt", "format.h").is_file() for one in flags] == [True]
 
 
 def test_the_status_line(built):
@@ -101,7 +108,7 @@ def test_many_kernels_share_a_precompiled_header(scaffold, cmake):
         assert precompiled not in flags_of(project, source)
     # A header that was precompiled with another optimization would not be used.
     assert optimization(project, "register_kernels_0.cpp") == "-O3"
-    assert optimization(project, "backend.cpp") == "-O2"
+    assert optimization(project, "backend.cpp") == "-Os"
 
 
 def test_few_kernels_do_not(built):

@@ -70,6 +70,8 @@ def test_a_process_group_of_the_device(package: Package) -> None:
         ("foo", False, {}, "cpu"),
         ("foo", True, {}, "foo"),
         ("foo", False, {"foo": "rings"}, "foo"),
+        ("foo", False, {"foo": "fooccl"}, "cpu"),
+        ("foo", True, {"foo": "fooccl"}, "foo"),
         ("meta", False, {}, "meta"),
     ],
 )

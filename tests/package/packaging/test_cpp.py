@@ -41,12 +41,6 @@ def library(package: Path, minor: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def torch_folder(base: Path) -> Path:
-    code = "import importlib.util; print(importlib.util.find_spec('torch').origin)"
-    return Path(run(base, "-c", code, cwd=base.parent).stdout.strip()).parent
-
-
-@pytest.fixture(scope="module")
 def build(installed: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
     options = [f"-DCMAKE_PREFIX_PATH={installed}", f"-DPython_EXECUTABLE={base}"]

@@ -112,6 +112,7 @@ def test_minimal_passes_its_own_tests(
     assert profiled.count(NO_TIMES) == 1
 
 
+@pytest.mark.long
 def test_minimal_passes_the_device_tests_that_its_runtime_can(
     wheel: Path, environment: Environment, device_tests: list[str], tmp_path: Path
 ) -> None:
@@ -158,17 +159,20 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         "_capabilities",
         "_defaults",
         "_device",
+        "_distributed",
         "_dlpack",
         "_dynamo",
         "_fallback_page",
         "_fallback_report",
         "_hugging_face",
         "_import_lock",
+        "_integrations",
         "_lazy",
         "_lightning",
         "_loader",
         "_memory",
         "_not_loaded",
+        "_parallel",
         "_properties",
         "_random",
         "_release",
@@ -177,6 +181,8 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
         "_sharing",
         "_streams",
         "_torchvision",
+        "logs",
+        "smi",
         "testing",
         "tools",
     )
@@ -186,11 +192,45 @@ def test_vendor_library_runs(vendor: tuple[Path, Environment, str], minor: str) 
     assert {"foo_frameworks/__init__.py", "foo_frameworks/py.typed"} < set(names)
 
 
+PRINTS_ITS_RANK = """
+import os
+import torch.distributed as dist
+dist.init_process_group("gloo")
+print("rank", dist.get_rank(), "of", dist.get_world_size(), flush=True)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_vendor_library_has_a_program_and_logs_for_torchrun(
+    vendor: tuple[Path, Environment, str], tmp_path: Path
+) -> None:
+    folder, environment, _ = vendor
+    libraries = f"{folder}/build/prefix/lib:{folder}/build/prefix/lib64"
+    program = environment.programs / "foo-smi"
+    listed = run(program, cwd=tmp_path, LD_LIBRARY_PATH=libraries).stdout
+    assert listed == "foo:0\nfoo:1\n"
+    none = run(program, cwd=tmp_path, status=1, LD_LIBRARY_PATH=libraries, FOO_DEVICES="0")
+    assert none.stdout == "no Foo Accelerator found\n"
+    (tmp_path / "train.py").write_text(PRINTS_ITS_RANK)
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=foo"]
+    logs = ["--logs-specs", "foo", "--log-dir", tmp_path / "logs"]
+    run(
+        environment.python, *command, *logs, "train.py", cwd=tmp_path,
+        LD_LIBRARY_PATH=libraries, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1",
+    )  # fmt: skip
+    texts = {path.name: path.read_text() for path in (tmp_path / "logs").glob("foo-*.out")}
+    assert [texts[f"foo-{rank}.out"].splitlines()[-1] for rank in range(2)] == [
+        f"rank {rank} of 2" for rank in range(2)
+    ]
+    assert len(texts) == 2
+
+
 def test_vendor_library_gets_a_tag_for_an_index(
     vendor: tuple[Path, Environment, str], base: Path
 ) -> None:
     folder, environment, _ = vendor
-    (commands,) = re.findall(
+    _, commands = re.findall(
         r"^```console\n(.*?)^```$", (folder / "README.md").read_text(), re.M | re.S
     )
     install, repair = commands.splitlines()

@@ -14,6 +14,7 @@ IMPORTS: list[str] = []
 HAS_OPS = False
 AMP_DTYPES: list[str] = []
 FALLBACK = "cpu"
+DISTRIBUTED = "fooccl"
 KERNEL_DTYPES: Optional[list[str]] = None
 KERNELS: list[str] = []
 RUNTIME_PACKAGE = ""

@@ -264,6 +264,12 @@ def test_this_tree_s_python_is_understood() -> None:
         ("torch.nn.parallel.data_parallel._get_available_device_type", "replaces"),
         ("torch._dynamo.variables.torch.constant_fold_functions", "tests"),
         ("torch.distributed.fsdp._fully_shard._fsdp_init.init_device_mesh", "replaces"),
+        ("torch.distributed.distributed_c10d.BackendConfig.__init__", "replaces"),
+        ("torch.distributed.distributed_c10d._new_process_group_helper", "replaces"),
+        ("torch.distributed.distributed_c10d.monitored_barrier", "replaces"),
+        ("torch.distributed.device_mesh.DeviceMesh.__init__", "replaces"),
+        ("torch.nn.parallel.distributed.DistributedDataParallel._check_comm_hook", "replaces"),
+        ("torch.cuda._pin_memory_utils.pin_memory", "replaces"),
     ):
         assert how in reader.uses[name].how, name
 

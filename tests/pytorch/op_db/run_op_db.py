@@ -4,8 +4,8 @@
     python run_op_db.py --device foo [--samples 2] [--dtypes float32,int64] [--kinds forward,out]
                         [--results op_db.json] [PATTERN...]
 
-Each operator runs in a process of its own, for each dtype, so that a crash is one answer. The kinds
-of calls are
+Each operator runs in a process of its own, so that a crash is one answer; after a crash, the other
+dtypes get another process. The kinds of calls are
 
     forward, backward, twice   the operator, its gradients, and the gradients of those
     transposed, channels_last, stepped, expanded, conjugated, negative
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import gc
 import importlib.util
 import os
 import pickle
@@ -57,7 +58,7 @@ from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 
 EXPECTED = Path(__file__).with_name("differences.toml")
-SECONDS = 900  # for one operator with one dtype
+SECONDS = 900  # for each dtype of an operator
 DTYPES = ("float32", "float64", "float16", "bfloat16", "complex64", "int64", "bool")
 KINDS = ("forward", "backward", "twice", *LAYOUTS, "out", "inplace", "errors")
 
@@ -86,6 +87,10 @@ def name_of(op: Any) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
+def name_of_dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 class Comparison:
     """Calls of one operator with one dtype, on the CPU and on a device."""
 
@@ -93,6 +98,7 @@ class Comparison:
         self.op = op
         self.dtype = dtype
         self.device = device
+        self.seed_device = torch.get_device_module(device).manual_seed_all
         self.random = False
 
     def samples(self, wanted: int) -> list[Call]:
@@ -121,12 +127,18 @@ class Comparison:
 
     def run(self, call: Call, compute: Callable[[Call], Any], device: str, seed: int = 7) -> Look:
         there = call_on(device, self.op.name, call)
-        torch.manual_seed(seed)
+        self.seed(seed)
         arguments = tensors_in(tuple(there))
         names_device = arguments or call.kwargs.get("device") is not None
         asked = device if names_device else "cpu"
         seen, _ = look(lambda: (compute(there), arguments), arguments, asked)
         return seen
+
+    def seed(self, seed: int) -> None:
+        """Does what `torch.manual_seed` does, but does not format the stack for each device that is
+        not there."""
+        torch.default_generator.manual_seed(seed)
+        self.seed_device(seed)
 
     def is_random(self, call: Call, compute: Callable[[Call], Any], others: int) -> bool:
         """Whether one of so many other seeds has another result on the CPU."""
@@ -177,7 +189,7 @@ class Comparison:
     def into_given(self, call: Call) -> Iterator[tuple[Call, Callable[[Call], Any]]]:
         with torch.no_grad():
             there = call_on("cpu", self.op.name, call)
-            torch.manual_seed(7)
+            self.seed(7)
             try:
                 result = self.forward(there)
             except Exception:  # it has no result that one could be given for
@@ -251,53 +263,80 @@ def check(
 
 
 Key = tuple[str, str]  # an operator and a dtype
+Result = tuple[Key, list[Answer], str]  # the text says how the process ended if not well
 
 
 @dataclass
 class Child:
-    """A process that checks one operator with one dtype, kind by kind."""
+    """A process that checks one operator with some dtypes, one after another, kind by kind."""
 
-    key: Key
+    op: Any
+    dtypes: list[torch.dtype]
+    kinds: int
     process: int
     pipe: int
+    before: str = ""  # how the process ended that was to check these dtypes before
     started: float = field(default_factory=time.monotonic)
     text: bytearray = field(default_factory=bytearray)
+    answers: list[Answer] = field(default_factory=list)
     problem: str = ""
 
     def read(self) -> bool:
         """Reads what is there; whether the process has closed its end."""
         part = os.read(self.pipe, 1 << 16)
         self.text += part
+        while len(self.text) >= 8:
+            size = int.from_bytes(self.text[:8], "little")
+            if len(self.text) < 8 + size:
+                break
+            self.answers.append(Answer(*pickle.loads(self.text[8 : 8 + size])))
+            del self.text[: 8 + size]
+            if len(self.answers) % self.kinds == 0:
+                self.started = time.monotonic()  # of the next dtype
         return not part
 
-    def finish(self) -> tuple[list[Answer], str]:
-        """Its answers, and how it ended if not well."""
-        if time.monotonic() - self.started > SECONDS:
+    @property
+    def late(self) -> bool:
+        return time.monotonic() - self.started > SECONDS
+
+    def finish(self) -> tuple[list[Result], list[torch.dtype], str]:
+        """The result for each dtype that it checked, the dtypes for another process, and `before`
+        of that process."""
+        if self.late:
             os.kill(self.process, signal.SIGKILL)
             self.problem = f"not done after {SECONDS} s"
         os.close(self.pipe)
         _, status = os.waitpid(self.process, 0)
+        done, rest = divmod(len(self.answers), self.kinds)
         if os.WIFSIGNALED(status):
             name = signal.Signals(os.WTERMSIG(status)).name
             self.problem = self.problem or f"killed by {name}"
         elif os.WEXITSTATUS(status):
             self.problem = f"exit status {os.WEXITSTATUS(status)}"
-        answers, rest = [], bytes(self.text)
-        while rest:
-            size = int.from_bytes(rest[:8], "little")
-            if len(rest) < 8 + size:
-                break
-            answers.append(Answer(*pickle.loads(rest[8 : 8 + size])))
-            rest = rest[8 + size :]
-        return answers, self.problem
+        elif done < len(self.dtypes):
+            self.problem = "it ended early"
+        # Before its first answer, a dtype may suffer from the one before: another process tells.
+        unclear = bool(self.problem) and rest == 0 and 0 < done < len(self.dtypes)
+        checked = min(done + (bool(self.problem) and not unclear), len(self.dtypes))
+        problems = [""] * checked
+        if self.problem and not unclear:
+            problems[-1] = self.problem
+        elif self.before and problems:
+            problems[0] = f"after another dtype: {self.before}"
+        results = []
+        for number, text in enumerate(problems):
+            key = (name_of(self.op), name_of_dtype(self.dtypes[number]))
+            first = number * self.kinds
+            results.append((key, self.answers[first : first + self.kinds], text))
+        return results, self.dtypes[checked:], self.problem if unclear else ""
 
 
-def start(op: Any, dtype: torch.dtype, options: argparse.Namespace) -> Child:
+def start(op: Any, dtypes: list[torch.dtype], before: str, options: argparse.Namespace) -> Child:
     reader, writer = os.pipe()
     process = os.fork()
     if process:
         os.close(writer)
-        return Child((name_of(op), str(dtype).removeprefix("torch.")), process, reader)
+        return Child(op, dtypes, len(options.kinds), process, reader, before)
     os.close(reader)
     status = 1
     try:
@@ -306,9 +345,10 @@ def start(op: Any, dtype: torch.dtype, options: argparse.Namespace) -> Child:
         if not options.verbose:
             os.dup2(silence, 2)
         torch.set_num_threads(1)
-        for answer in check(op, dtype, options.device, options.samples, options.kinds):
-            text = pickle.dumps(tuple(answer))
-            os.write(writer, len(text).to_bytes(8, "little") + text)
+        for dtype in dtypes:
+            for answer in check(op, dtype, options.device, options.samples, options.kinds):
+                text = pickle.dumps(tuple(answer))
+                os.write(writer, len(text).to_bytes(8, "little") + text)
         status = 0
     finally:
         if status and options.verbose:
@@ -467,18 +507,21 @@ class Report:
 
 
 def run_all(
-    tasks: list[tuple[Any, torch.dtype]], options: argparse.Namespace
-) -> Iterator[tuple[Key, list[Answer], str]]:
-    waiting, running = list(reversed(tasks)), []
+    tasks: list[tuple[Any, list[torch.dtype]]], options: argparse.Namespace
+) -> Iterator[Result]:
+    waiting, running = [(*task, "") for task in reversed(tasks)], []
     while waiting or running:
         while waiting and len(running) < options.jobs:
             running.append(start(*waiting.pop(), options))
         ready, _, _ = select.select([child.pipe for child in running], [], [], 1)
         for child in list(running):
             ended = child.pipe in ready and child.read()
-            if ended or time.monotonic() - child.started > SECONDS:
+            if ended or child.late:
                 running.remove(child)
-                yield child.key, *child.finish()
+                results, rest, before = child.finish()
+                if rest:
+                    waiting.append((child.op, rest, before))
+                yield from results
 
 
 def main() -> int:
@@ -511,16 +554,18 @@ def main() -> int:
     if not set(options.kinds) <= set(KINDS):
         parser.error(f"the kinds are {', '.join(KINDS)}")
     dtypes = options.dtypes.split(",")
-    tasks = [
-        (op, getattr(torch, dtype))
-        for op in op_db
-        for dtype in dtypes
-        if op.supports_dtype(getattr(torch, dtype), "cpu")
-        if not options.patterns
-        or any(fnmatch.fnmatch(name_of(op), pattern) for pattern in options.patterns)
-    ]
+    tasks = []
+    for op in op_db:
+        every = [getattr(torch, dtype) for dtype in dtypes]
+        supported = [dtype for dtype in every if op.supports_dtype(dtype, "cpu")]
+        if supported and (
+            not options.patterns
+            or any(fnmatch.fnmatch(name_of(op), pattern) for pattern in options.patterns)
+        ):
+            tasks.append((op, supported))
     names = {name_of(op) for op, _ in tasks}
     report = Report(causes)
+    gc.freeze()  # or each process looks through all of PyTorch for garbage, and copies its memory
     for key, answers, problem in run_all(tasks, options):
         report.add(key, answers, problem)
     report.totals(dtypes, options.kinds)

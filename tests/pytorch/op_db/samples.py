@@ -38,9 +38,10 @@ class Copies:
         return pytree.tree_map(self._one, value)
 
     def _one(self, one: Any) -> Any:
-        if isinstance(one, torch.device) or one == "cpu":
-            return torch.device(self.device)
-        if not isinstance(one, torch.Tensor) or one.device.type != "cpu":
+        if not isinstance(one, torch.Tensor):
+            names_the_cpu = isinstance(one, torch.device) or one == "cpu"
+            return torch.device(self.device) if names_the_cpu else one
+        if one.device.type != "cpu":
             return one
         if id(one) not in self._tensors:
             made = self._strided(one) if one.layout == torch.strided else self._other(one)

@@ -72,6 +72,7 @@ def test_no_operator_gets_two_kernels(
 KINDS = {"functional": r"[^!]+", "out": r".*\*, .*Tensor\(\w!\).* -> .*"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_variant_that_follows(
     kind: str,

@@ -115,6 +115,11 @@ WITH_DEVICES: dict[str, dict[str, Expected]] = {
         ),
         "staged_checkpoint_by_default": Expected(rf"\{{'value': {CPU_NUMBERS}\}}"),
     },
+    "distributed": {
+        "default_backends": Expected(
+            r"\(\(\[.*'fooccl'.*\{.*'foo': 'fooccl'.*'fooccl': \['foo'\].*"
+        ),
+    },
     "defaults": {
         "checkpoint_default_device": Expected("'foo'"),
         "device_available": Expected("'foo'"),
@@ -183,6 +188,8 @@ WITHOUT_DEVICES: dict[str, dict[str, Expected]] = {
         )
     },
 }
+
+WITHOUT_DEVICES["distributed"] = WITH_DEVICES["distributed"]
 
 #: PyTorch tells it once in a process; who is the first to hear it depends on the release.
 TOLD_ONCE = "TypedStorage is deprecated"

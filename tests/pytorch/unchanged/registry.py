@@ -200,12 +200,15 @@ def run(names: list[str]) -> dict[str, Any]:
     begin = state()
     threads = {"import": _threads()}
     outcomes, driver = {}, ""
-    known = threads["import"]
+    known, modules = threads["import"], len(sys.modules)
     for name in names or list(PROBES):
         outcomes[name] = outcome(PROBES[name])
         gc.collect()
         _destroyed.clear()
         known = threads[name] = thread_names(known)
+        if len(sys.modules) > modules:
+            gc.freeze()  # what this probe was the first to import
+            modules = len(sys.modules)
         if not driver and driver_is_in_use():
             driver = name
     return {

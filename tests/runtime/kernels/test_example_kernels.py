@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -21,9 +22,11 @@ print([name for name in sys.argv[1:] if not has("aten::" + name, "PrivateUse1")]
 """
 # With the backend loaded; it is not installed, so `import torch` does not find it by itself.
 SAMPLES = """
-import sys, torch_foo
+import json, sys, torch_foo
 sys.path.insert(0, sys.argv.pop(1))
 import run_op_db
+kernels = json.loads(sys.argv.pop(1))
+sys.argv += [op.name for op in run_op_db.op_db if op.name.rpartition(".")[2] in kernels]
 sys.exit(run_op_db.main())
 """
 
@@ -51,12 +54,18 @@ def test_calls_do_what_they_do_on_the_cpu(site: Path, mode: str) -> None:
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
 
-def test_samples_of_pytorch(site: Path, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
-    kinds = "forward,backward,out"
-    options = ["--kinds", kinds]
+@pytest.mark.parametrize(
+    "which", ["those with kernels", pytest.param("all", marks=pytest.mark.long)]
+)
+def test_samples_of_pytorch(
+    site: Path, mode: str, which: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--kinds", "forward,backward,out"]
     for folder in (OP_DB, HERE):
         options += ["--expected", folder / "differences.toml"]
-    done = run(sys.executable, "-c", SAMPLES, OP_DB, *options, PYTHONPATH=str(site))
+    names = sorted({name.partition(".")[0] for name in kernels(mode)}) if which != "all" else []
+    command = ["-c", SAMPLES, OP_DB, json.dumps(names), *options]
+    done = run(sys.executable, *command, PYTHONPATH=str(site))
     totals = re.findall(r"^\w+ \w+: \d+ calls.*", done.stdout, re.M)
     with capsys.disabled():
         print("".join(f"\n{mode}: {total}" for total in totals))

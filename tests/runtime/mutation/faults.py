@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults that a backend may have, and the device tests that notice each."""
 
-from faults_of_devices import MEMORY, STATE, SYNCHRONIZATION, VALUES
+from faults_of_devices import GRAPHS, MEMORY, STATE, SYNCHRONIZATION, VALUES
 from faults_of_programs import (
     CPU_PROGRAMS,
     DRIVER,
@@ -16,6 +16,7 @@ FAULTS = [
     *SYNCHRONIZATION,
     *STATE,
     *MEMORY,
+    *GRAPHS,
     *VALUES,
     *PROCESSES,
     *REGISTRATION,

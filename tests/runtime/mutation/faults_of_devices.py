@@ -364,6 +364,46 @@ MEMORY = [
     ),
 ]
 
+# Graphs.
+
+GRAPHS = [
+    Fault(
+        "a graph lacks what could not be recorded",
+        "include/backendkit/graph.h",
+        "failure.empty()",
+        "true",
+        ("test_graphs.py::test_an_error_that_the_program_catches_is_raised_at_the_end",),
+    ),
+    Fault(
+        "a graph's memory goes to others",
+        "include/backendkit/graph.h",
+        "Allocator<Runtime>::cache(device).keep(memory)",
+        "static_cast<void>(memory)",
+        ("test_graphs.py::test_the_memory_goes_back_with_the_graph",),
+    ),
+    Fault(
+        "a graph's memory stays",
+        "include/backendkit/graph.h",
+        "GraphPools<Runtime>::release(device, *std::exchange(memory, std::nullopt))",
+        "static_cast<void>(memory)",
+        ("test_graphs.py::test_the_memory_goes_back_with_the_graph",),
+    ),
+    Fault(
+        "graphs that go while another is recorded are lost",
+        "include/backendkit/graph.h",
+        "postponed().push_back(std::exchange(*this, {}));",
+        "*this = {};",
+        ("test_graphs.py::test_a_graph_goes_while_another_is_recorded[reset]",),
+    ),
+    Fault(
+        "a stream that records gets the event of memory",
+        "include/backendkit/allocator.h",
+        "Captures::recording(device, stream)",
+        "false",
+        ("test_graphs.py::test_memory_that_a_stream_used_goes_while_it_records[False]",),
+    ),
+]
+
 # Bytes and bits.
 
 VALUES = [

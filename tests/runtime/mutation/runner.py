@@ -8,6 +8,7 @@ JSON from stdin, `[fault or -1, tests, seconds]`; writes `[status, text]` of eac
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -65,6 +66,7 @@ def begin(number: int, job: tuple[int, list[str], float]) -> tuple[int, Process]
 
 def main() -> None:
     jobs = json.load(sys.stdin)
+    gc.freeze()  # the children look for garbage among their own objects only
     results: list[tuple[int, str]] = [(0, "")] * len(jobs)
     waiting = list(range(len(jobs)))
     running: dict[int, Process] = {}

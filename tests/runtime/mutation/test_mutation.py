@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,6 +147,19 @@ def test_faults_are_many_and_named_once() -> None:
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
 
 
+def test_each_fault_has_its_place(tmp_path: Path) -> None:
+    """Without a build, which the tests of what the faults do need."""
+    shutil.copytree(ROOT / "include", tmp_path / "include")
+    run(os.environ["BACKENDGEN"], "new", tmp_path / "foo", cwd=tmp_path)
+    make_faulty(tmp_path / "foo")
+    with zipfile.ZipFile(os.environ["BACKENDKIT_TEST_WHEEL"]) as wheel:
+        wheel.extractall(tmp_path)
+    plant(tmp_path, "include/")
+    plant(tmp_path / "foo", "csrc/")
+    plant(tmp_path, "torch_foo/")
+
+
+@pytest.mark.long
 def test_without_a_fault_all_pass(backend: Backend) -> None:
     tests = list(dict.fromkeys(test for fault in FAULTS for test in fault.tests))
     of_faults = [test for test in tests if test.startswith("../")]
@@ -156,6 +170,7 @@ def test_without_a_fault_all_pass(backend: Backend) -> None:
         assert "skipped" not in text
 
 
+@pytest.mark.long
 def test_each_fault_is_noticed(backend: Backend) -> None:
     """A test that fails notices it, as does a process that crashes, or hangs where that is said."""
     jobs: list[Job] = []

@@ -56,6 +56,18 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("compiled")
 
 
-@pytest.fixture(params=["svm", "buffer"])
+@pytest.fixture(scope="session")
+def cache(compiled: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """Variables by which tests share compiled kernels: PoCL keeps the kernels, not torch_opencl.
+
+    Where torch_opencl keeps a program, PoCL compiles every kernel of that program for any size of a
+    group besides, which takes most of the time. With `--every-test`, torch_opencl keeps them.
+    """
+    if request.config.getoption("--every-test"):
+        return {"OPENCL_CACHE": str(compiled)}
+    return {"OPENCL_CACHE": "off", "POCL_CACHE_DIR": str(compiled)}
+
+
+@pytest.fixture(params=["svm", pytest.param("buffer", marks=pytest.mark.long)])
 def memory(request: pytest.FixtureRequest) -> str:
     return request.param

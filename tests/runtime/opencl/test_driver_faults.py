@@ -78,15 +78,14 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("fault", "end"), [*((fault, "mended") for fault in EXPECTED), ("lost", "broken")]
 )
 def test_each_use_says_what_failed(
-    python: Path, memory: str, driver: Path, tmp_path: Path, fault: str, end: str
+    python: Path, memory: str, driver: Path, compiled: Path, fault: str, end: str
 ) -> None:
     """And works afterwards. A process that ends while the fault is there ends as it should."""
     environment = {
         "OCL_ICD_VENDORS": str(driver),
         "OPENCL_CACHE": "off",
         "OPENCL_MEMORY": memory,
-        "POCL_KERNEL_CACHE": "0",
-        "POCL_CACHE_DIR": str(tmp_path),
+        "POCL_CACHE_DIR": str(compiled),
     }
     program = HERE / "uses_of_a_faulty_device.py"
     done = run(python, program, fault, end, **environment)

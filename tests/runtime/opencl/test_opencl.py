@@ -43,12 +43,16 @@ def test_its_own_tests_pass(python: Path, memory: str, compiled: Path) -> None:
 
 
 def test_device_tests_pass(
-    python: Path, memory: str, compiled: Path, request: pytest.FixtureRequest
+    python: Path,
+    memory: str,
+    cache: dict[str, str],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     every = request.config.getoption("--every-test")
     tests = [] if every else [f"test_{name}.py" for name in DEVICE_TESTS]
     command = ["-m", "backendkit.device_tests", "--device", "ocl", "-q", *tests]
-    done = run(python, *command, cwd=compiled, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    done = run(python, *command, cwd=tmp_path, OPENCL_MEMORY=memory, **cache)
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
 
@@ -57,38 +61,49 @@ def test_device_tests_pass(
     [
         ("check_kernels.py", 350),
         ("check_indexing.py", 1000),
-        ("check_layers.py", 200),
+        pytest.param("check_layers.py", 200, marks=pytest.mark.long),
         ("check_optimizers.py", 70),
-        ("check_pointwise.py", 600),
+        pytest.param("check_pointwise.py", 600, marks=pytest.mark.long),
         ("check_products.py", 700),
         ("check_random.py", 10),
-        ("check_rows.py", 900),
+        pytest.param("check_rows.py", 900, marks=pytest.mark.long),
     ],
 )
 def test_kernels_compute_what_the_cpu_does(
-    python: Path, memory: str, compiled: Path, file: str, calls: int
+    python: Path, memory: str, cache: dict[str, str], file: str, calls: int
 ) -> None:
     check = Path(__file__).with_name(file)
-    done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    done = run(python, check, OPENCL_MEMORY=memory, **cache)
     assert int(done.stdout.split()[0]) > calls, done.stdout
     assert done.stdout.endswith(" calls, 0 differ\n"), done.stdout
     assert done.stderr == "", "a driver's compiler warns"
 
 
-def test_copies_are_those_of_the_cpu(python: Path, memory: str, compiled: Path) -> None:
+@pytest.mark.long
+def test_each_file_includes_what_it_needs(tmp_path: Path) -> None:
+    """The precompiled header, which all share, hides an include that is not there."""
+    tools = Path(os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"])
+    package = run(tools, "-m", "backendkit", "--cmake-dir").stdout.strip()
+    options = [f"-DBackendKit_DIR={package}", f"-DPython_EXECUTABLE={tools}"]
+    options += ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"]
+    run("cmake", "-G", "Ninja", "-S", EXAMPLE, "-B", tmp_path, *options)
+    run("cmake", "--build", tmp_path)
+
+
+def test_copies_are_those_of_the_cpu(python: Path, memory: str, cache: dict[str, str]) -> None:
     check = Path(__file__).with_name("check_copies.py")
-    done = run(python, check, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    done = run(python, check, OPENCL_MEMORY=memory, **cache)
     assert int(done.stdout.split()[0]) > 800, done.stdout
     assert done.stdout.endswith(" copies, 0 differ\n"), done.stdout
 
 
 @pytest.mark.parametrize("script", ["train.py --epochs 3", "transformers_models.py"])
 def test_networks_train_as_on_the_cpu(
-    python: Path, memory: str, compiled: Path, script: str
+    python: Path, memory: str, cache: dict[str, str], tmp_path: Path, script: str
 ) -> None:
     file, *options = script.split()
-    environment = {"OPENCL_MEMORY": memory, "OPENCL_CACHE": str(compiled), "OMP_NUM_THREADS": "1"}
-    done = run(python, EXAMPLE / file, *options, cwd=compiled, **environment)
+    environment = {"OPENCL_MEMORY": memory, "OMP_NUM_THREADS": "1", **cache}
+    done = run(python, EXAMPLE / file, *options, cwd=tmp_path, **environment)
     rows = done.stdout.splitlines()[1:]
     assert len(rows) == 3
     assert [row for row in rows if not row.endswith("  none")] == []
@@ -118,10 +133,10 @@ sys.exit(train.main())
     ],
 )
 def test_training_that_goes_wrong_is_an_error(
-    python: Path, compiled: Path, last: str, accuracy: float, status: int, falls_back: str
+    python: Path, cache: dict[str, str], last: str, accuracy: float, status: int, falls_back: str
 ) -> None:
     code = WORSE.format(folder=str(EXAMPLE), last=last, accuracy=accuracy)
-    done = run(python, "-c", code, status=status, OPENCL_CACHE=str(compiled))
+    done = run(python, "-c", code, status=status, **cache)
     assert done.stdout.endswith(f"  {falls_back}\n")
     error = "error: worse than the CPU, or not on the device: one\n"
     assert done.stderr == error * status
@@ -140,14 +155,14 @@ SAMPLES = """
 
 
 def test_samples_of_pytorch(
-    python: Path, memory: str, compiled: Path, request: pytest.FixtureRequest
+    python: Path, memory: str, cache: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     folder = ROOT / "tests" / "pytorch" / "op_db"
     command = [folder / "run_op_db.py", "--device", "ocl", "--dtypes", "float32"]
     for expected in (folder, Path(__file__).parent):
         command += ["--expected", expected / "differences.toml"]
     names = [] if request.config.getoption("--every-test") else SAMPLES
-    run(python, *command, *names, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    run(python, *command, *names, OPENCL_MEMORY=memory, **cache)
 
 
 def test_memory_of_both_kinds(python: Path) -> None:
@@ -161,7 +176,7 @@ print(x.sum().item(), (x.data_ptr() % 4096 == 0), torch.ocl.device_count())
     assert said.endswith("OPENCL_MEMORY=magic: it is `svm` or `buffer`")
 
 
-def test_products_of_both_kinds(python: Path, memory: str, compiled: Path) -> None:
+def test_products_of_both_kinds(python: Path, memory: str, cache: dict[str, str]) -> None:
     """CLBlast computes float32; the rest is computed here. A graph cannot have CLBlast's."""
     code = """
 x = torch.arange(12.).view(3, 4)
@@ -172,7 +187,7 @@ batch = torch.ones(2, 3, 4)
 print(torch.baddbmm(x[0, :3].to("ocl"), batch.to("ocl"), batch.mT.to("ocl"))[1, 1].tolist())
 print(any("clblast" in line for line in open("/proc/self/maps")))
 """
-    environment = {"OPENCL_MEMORY": memory, "OPENCL_CACHE": str(compiled)}
+    environment = {"OPENCL_MEMORY": memory, **cache}
     for wish, loaded in (("clblast", "True"), ("own", "False"), ("", "False")):
         said = says(python, code, OPENCL_BLAST=wish, **environment)
         assert said.split("\n") == ["[4.0, 5.0, 6.0]", loaded]
@@ -201,7 +216,7 @@ INDEXES = {
 
 
 def test_an_index_out_of_range_is_an_error_at_the_next_wait(
-    python: Path, memory: str, compiled: Path
+    python: Path, memory: str, cache: dict[str, str]
 ) -> None:
     code = f"""
 x, wrong = torch.arange(5.0, device="ocl"), torch.tensor([1, 7], device="ocl")
@@ -220,7 +235,7 @@ for name, call in {INDEXES!r}.items():
     torch.ocl.synchronize()
 print(x.cpu()[wrong.cpu()[0]].item(), x[wrong[:1]].item())
 """
-    said = says(python, code, OPENCL_MEMORY=memory, OPENCL_CACHE=str(compiled))
+    said = says(python, code, OPENCL_MEMORY=memory, **cache)
     assert said == "1.0 1.0"
 
 

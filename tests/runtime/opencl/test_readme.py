@@ -56,15 +56,15 @@ def test_only_what_is_measured_may_differ(line: str, printed: str, same: bool) -
     assert bool(re.fullmatch(pattern(line), printed)) == same
 
 
-def test_commands_print_what_the_page_shows(python: Path, compiled: Path) -> None:
+def test_commands_print_what_the_page_shows(python: Path, cache: dict[str, str]) -> None:
     project = python.parents[2] / "torch_opencl"
     pythons = [os.environ[f"BACKENDKIT_TEST_{one}_PYTHON"] for one in ("TOOLS", "BASE")]
     folders = [python.parent, *(Path(one).parent for one in pythons)]
     environment = {
         "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]]),
-        "OPENCL_CACHE": str(compiled),
         "OMP_NUM_THREADS": "1",
         "POCL_DEVICES": "pthread",
+        **cache,
     }
     assert len(commands()) >= 18
     for command, lines in commands():

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -53,8 +54,11 @@ struct Driver {
   void synchronize() {
     for (Stream& stream : streams) finish(stream);
   }
-  Event record(std::int64_t stream) {
-    return {stream, ++streams[static_cast<std::size_t>(stream)].recorded};
+  std::optional<Event> record(std::int64_t stream) {
+    static std::atomic<unsigned> calls = 0;
+    const std::uint64_t work = ++streams[static_cast<std::size_t>(stream)].recorded;
+    if (calls++ % 7 == 0) return std::nullopt;  // the stream cannot have an event now
+    return Event{stream, work};
   }
   bool done(Event event) {
     return streams[static_cast<std::size_t>(event.stream)].done >= event.number;

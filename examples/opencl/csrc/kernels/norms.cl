@@ -32,15 +32,23 @@ kernel void layer(long count, long n, float eps, global JOIN(memory_, OUT) * out
   EACH_JOB(job, count) {
     const long row = min(job, count - 1) * n, length = job < count ? n : 0;
     global const JOIN(memory_, IN)* from = in + in_begin + row;
-    Wide t = 0;
-    EACH_PLACE(k, length) t += read_in(from, k, length - k, 0);
-    const Number mean = sum_across(t, shared) / n;
-    t = 0;
-    EACH_PLACE(k, length) {
-      const Wide d = read_in(from, k, length - k, mean) - mean;
-      t += d * d;
+    Wide sum = 0;
+    EACH_BLOCK(first, length) {
+      Wide t = 0;
+      EACH_PLACE_OF(k, first, length) t += read_in(from, k, length - k, 0);
+      sum += t;
     }
-    const Number rstd = 1 / sqrt(sum_across(t, shared) / n + eps);
+    const Number mean = sum_across(sum, shared) / n;
+    sum = 0;
+    EACH_BLOCK(first, length) {
+      Wide t = 0;
+      EACH_PLACE_OF(k, first, length) {
+        const Wide d = read_in(from, k, length - k, mean) - mean;
+        t += d * d;
+      }
+      sum += t;
+    }
+    const Number rstd = 1 / sqrt(sum_across(sum, shared) / n + eps);
     EACH_PLACE(k, length) {
       const Wide a = (read_in(from, k, length - k, 0) - mean) * rstd;
       const Wide w = read_weight(weight + weight_begin, k, length - k, 0);
@@ -87,15 +95,20 @@ kernel void layer_backward(long count, long n, global JOIN(memory_, OUT) * out, 
     const Number mean = means[means_begin + row], rstd = rstds[rstds_begin + row];
     global const JOIN(memory_, GRAD)* gs = grad + grad_begin + row * n;
     global const JOIN(memory_, IN)* xs = in + in_begin + row * n;
-    Wide t = 0, s = 0;
-    EACH_PLACE(k, length) {
-      const Wide w = read_weight(weight + weight_begin, k, length - k, 0);
-      const Wide g = read_grad(gs, k, length - k, 0) * w;
-      t += g;
-      s += g * (read_in(xs, k, length - k, mean) - mean);
+    Wide sum = 0, product = 0;
+    EACH_BLOCK(first, length) {
+      Wide t = 0, s = 0;
+      EACH_PLACE_OF(k, first, length) {
+        const Wide w = read_weight(weight + weight_begin, k, length - k, 0);
+        const Wide g = read_grad(gs, k, length - k, 0) * w;
+        t += g;
+        s += g * (read_in(xs, k, length - k, mean) - mean);
+      }
+      sum += t;
+      product += s;
     }
-    const Number a = sum_across(t, shared) / n;
-    const Number b = sum_across(s, shared) * rstd * rstd / n;
+    const Number a = sum_across(sum, shared) / n;
+    const Number b = sum_across(product, shared) * rstd * rstd / n;
     EACH_PLACE(k, length) {
       const Wide w = read_weight(weight + weight_begin, k, length - k, 0);
       const Wide g = read_grad(gs, k, length - k, 0) * w;
@@ -136,16 +149,21 @@ kernel void row_sums(long count, long n, long period, global float* sums, long s
   EACH_JOB(job, count) {
     const long row = min(job, count - 1), length = job < count ? n : 0;
     const Number m = ms[ms_begin + row % period];
-    Wide t = 0, s = 0;
-    EACH_PLACE(k, length) {
-      const Wide g = read_grad(grad + grad_begin + row * n, k, length - k, 0);
-      t += g;
-      s += g * (read_in(in + in_begin + row * n, k, length - k, m) - m);
+    Wide sum = 0, product = 0;
+    EACH_BLOCK(first, length) {
+      Wide t = 0, s = 0;
+      EACH_PLACE_OF(k, first, length) {
+        const Wide g = read_grad(grad + grad_begin + row * n, k, length - k, 0);
+        t += g;
+        s += g * (read_in(in + in_begin + row * n, k, length - k, m) - m);
+      }
+      sum += t;
+      product += s;
     }
-    const Number sum = sum_across(t, shared), product = sum_across(s, shared);
+    const Number all = sum_across(sum, shared), all_products = sum_across(product, shared);
     if (LEADS(job, count)) {
-      sums[sums_begin + job] = sum;
-      products[products_begin + job] = product;
+      sums[sums_begin + job] = all;
+      products[products_begin + job] = all_products;
     }
   }
 }

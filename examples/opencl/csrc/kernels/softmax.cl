@@ -21,9 +21,13 @@ kernel void forward(long count, long n, global JOIN(memory_, OUT) * out, long ou
       t = (a > t) | (a != a) ? a : t;
     }
     const Number most = max_across(t, shared);
-    t = 0;
-    EACH_PLACE(k, length) t += exp(read_in(from, k, length - k, -INFINITY) - most);
-    const Number total = sum_across(t, shared);
+    Wide sum = 0;
+    EACH_BLOCK(first, length) {
+      t = 0;
+      EACH_PLACE_OF(k, first, length) t += exp(read_in(from, k, length - k, -INFINITY) - most);
+      sum += t;
+    }
+    const Number total = sum_across(sum, shared);
 #ifdef LOG
     const Number rest = log(total);
 #else
@@ -50,16 +54,20 @@ kernel void backward(long count, long n, global JOIN(memory_, OUT) * out, long o
   local Number shared[GROUP];
   EACH_JOB(job, count) {
     const long row = min(job, count - 1) * n, length = job < count ? n : 0;
-    Wide t = 0;
-    EACH_PLACE(k, length) {
-      const Wide g = read_grad(grad + grad_begin + row, k, length - k, 0);
+    Wide sum = 0;
+    EACH_BLOCK(first, length) {
+      Wide t = 0;
+      EACH_PLACE_OF(k, first, length) {
+        const Wide g = read_grad(grad + grad_begin + row, k, length - k, 0);
 #ifdef LOG
-      t += g;
+        t += g;
 #else
-      t += g * read_in(y + y_begin + row, k, length - k, 0);
+        t += g * read_in(y + y_begin + row, k, length - k, 0);
 #endif
+      }
+      sum += t;
     }
-    const Number total = sum_across(t, shared);
+    const Number total = sum_across(sum, shared);
     EACH_PLACE(k, length) {
       const Wide g = read_grad(grad + grad_begin + row, k, length - k, 0);
       const Wide b = read_in(y + y_begin + row, k, length - k, 0);

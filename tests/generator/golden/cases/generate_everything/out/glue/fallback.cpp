@@ -18,6 +18,7 @@
 #include <backendkit/nested.h>
 #include <backendkit/python_ops.h>
 #include <backendkit/serialization.h>
+#include <backendkit/sync_batch_norm.h>
 
 namespace {
 
@@ -76,6 +77,7 @@ BACKENDKIT_LIBRARY_IMPL(aten, PrivateUse1, library) {
   HostOperators::register_all<&Fallbacks::cpu>(library);
   backendkit::register_composites<&Fallbacks::cpu>(library);
   backendkit::register_unless_own(library, "native_dropout", &backendkit::device_dropout);
+  backendkit::SyncBatchNorm::register_all(library);
 }
 
 BACKENDKIT_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {

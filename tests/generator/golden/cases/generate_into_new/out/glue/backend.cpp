@@ -6,6 +6,7 @@
 
 #include <backendkit/allocator.h>
 #include <backendkit/claim.h>
+#include <backendkit/distributed/device_facts.h>
 #include <backendkit/device/display_name.h>
 #include <backendkit/graph.h>
 #include <backendkit/guard.h>
@@ -24,6 +25,21 @@ namespace backendkit {
 const char* registration_problem() noexcept {
   static const std::string why = claim_or_warn("kite");
   return why.empty() ? nullptr : why.c_str();
+}
+
+const DeviceFacts& device_facts() {
+  using Runtime = ::kite::Runtime;
+  static constexpr DeviceFacts facts{
+      .has_streams = HasStreams<Runtime>,
+      .has_events = HasEvents<Runtime>,
+      .has_elapsed_ms = HasElapsedMs<Runtime>,
+      .has_pinned_memory = HasPinnedMemory<Runtime>,
+      .host_accessible = &Driver<Runtime>::host_accessible,
+      .in_use = &Devices<Runtime>::in_use,
+      .forked = &Devices<Runtime>::forked,
+      .check_not_forked = &Devices<Runtime>::check_not_forked,
+  };
+  return facts;
 }
 
 struct ProfiledRange::Function {

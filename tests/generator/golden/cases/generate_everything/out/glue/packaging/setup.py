@@ -44,6 +44,7 @@ setup(
     "torchrun.logs_specs": ["kite-logs = kite_frameworks.logs:Specs"],
     "pytest11": ["kite = kite_frameworks.pytest"],
     "console_scripts": ["kite-smi = kite_frameworks.smi:main"],
+    "torch.distributed.backends": ["kite_ccl = kite_frameworks.torch._distributed:register_entry"],
 },
     packages=[PACKAGE],
     ext_modules=[],

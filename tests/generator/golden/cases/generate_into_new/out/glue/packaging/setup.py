@@ -40,6 +40,7 @@ setup(
     install_requires=["torch>=2.13,<2.14"],
     entry_points={
     "torch.backends": ["torch_kite = torch_kite:_autoload"],
+    "torch.distributed.backends": ["kiteccl = torch_kite._distributed:register_entry"],
 },
     packages=[PACKAGE],
     ext_modules=[],

@@ -43,6 +43,7 @@ display_name: str = _build.DISPLAY_NAME
 _ops = getattr(torch.ops, f"_{_build.PACKAGE}")
 _failure: Optional[Exception] = None  # why the backend could not be loaded
 _registered = False  # whether `_register_late` has been called
+_selected = False  # whether the program has called `set_device`
 _initialized = False  # PyTorch's checkpoints read this name
 # Cached results of the library: PyTorch also asks for them in programs that do not use the device,
 # and the profiles of these programs would list each call.
@@ -206,8 +207,10 @@ def set_device(device: _Device) -> None:
 
     Raises like `init`, and a ValueError for a device that does not exist.
     """
+    global _selected
     if not (isinstance(device, int) and device < 0):
         _exchange_device(_index(device))
+        _selected = True
 
 
 class device:

@@ -25,6 +25,8 @@ HAS_OPS = False
 AMP_DTYPES: list[str] = []
 #: What happens to an operator without a kernel: "cpu" computes it; otherwise "error".
 FALLBACK = "cpu"
+#: Name of the process group, as `torch.distributed` knows it; empty if there is none.
+DISTRIBUTED = "kiteccl"
 #: Names of the dtypes of all kernels together; None if any kernel accepts every dtype.
 KERNEL_DTYPES: Optional[list[str]] = []
 #: The operators with a kernel, as [operators.kernels] names them.

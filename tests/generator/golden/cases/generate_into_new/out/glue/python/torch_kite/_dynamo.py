@@ -2,8 +2,8 @@
 # Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device in torch.compile.
 
-Imported when Dynamo is imported, not by `import torch`; see `_loader.py`. What a PyTorch release
-lacks is left out: Dynamo then breaks the graph there, and the result is the same.
+Imported when Dynamo is imported, not by `import torch`; see `_integrations.py`. What a PyTorch
+release lacks is left out: Dynamo then breaks the graph there, and the result is the same.
 """
 
 import functools

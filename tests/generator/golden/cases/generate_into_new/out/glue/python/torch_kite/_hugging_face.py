@@ -4,13 +4,14 @@
 
 Each of these packages has lists of the devices that it supports. Where a package would use the CPU
 because it finds none of those devices, it uses this one. This module is imported when such a
-package is, not by `import torch`, and works without them; see `_loader.py`.
+package is, not by `import torch`, and works without them; see `_integrations.py`.
 """
 
 import functools
 import importlib
 import inspect
 import logging
+import os
 import types
 from typing import Any, Callable, Optional, Union
 
@@ -18,6 +19,7 @@ import torch
 
 # `from . import` could deadlock: it waits for the package, which may wait for this module.
 _device = importlib.import_module("._device", __package__)
+_distributed = importlib.import_module("._distributed", __package__)
 _other_accelerator = importlib.import_module("._defaults", __package__).other_accelerator
 
 _NAME: str = _device._NAME
@@ -44,6 +46,61 @@ def add_default_device(module: types.ModuleType) -> None:
         return chosen
 
     state.default_device = property(default_device)
+
+
+def add_processes(module: types.ModuleType) -> None:
+    """Makes Accelerate's processes use a device each, and the device's process group.
+
+    Its list of kinds of processes has none for other devices, so they are of CUDA's kind, which
+    the rest of Accelerate treats as it should.
+    """
+    state = vars(module)["PartialState"]
+    prepare, set_device = state._prepare_backend, state.set_device
+    kind = vars(module)["DistributedType"].MULTI_GPU
+
+    @functools.wraps(prepare)
+    def _prepare_backend(self: Any, cpu: bool = False, *arguments: Any, **options: Any) -> Any:
+        backend, found = prepare(self, cpu, *arguments, **options)
+        launched = os.environ.get("LOCAL_RANK", "-1") != "-1"
+        if found.value != "NO" or cpu or not launched or not _is_distributed():
+            return backend, found
+        self._uses_this_device = True
+        return backend or _distributed.both(), kind
+
+    @functools.wraps(set_device)
+    def _set_device(self: Any) -> None:
+        if self.device is None and vars(self).get("_uses_this_device", False):
+            index = self.local_process_index % _device.device_count()
+            _device.set_device(index)
+            self.device = torch.device(_NAME, index)
+            return
+        set_device(self)
+
+    state._prepare_backend = _prepare_backend
+    state.set_device = _set_device
+
+
+def add_launcher(module: types.ModuleType) -> None:
+    """Makes `accelerate launch` start a process for each device, unless it is told otherwise."""
+    original: Callable[[Any], Any] = vars(module)["_validate_launch_command"]
+
+    @functools.wraps(original)
+    def _validate_launch_command(args: Any) -> Any:
+        others = ("cpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "config_file")
+        config = vars(module).get("default_config_file")
+        told = any(getattr(args, name, None) for name in others)
+        if not told and not (config and os.path.isfile(config)) and _is_distributed():
+            if args.num_processes is None:
+                args.num_processes = _device.device_count()
+            args.multi_gpu = args.multi_gpu or args.num_processes > 1
+        return original(args)
+
+    vars(module)["_validate_launch_command"] = _validate_launch_command
+
+
+def _is_distributed() -> bool:
+    """Whether processes that name no device should get this one and its process group."""
+    return bool(_distributed.is_registered()) and _is_default()
 
 
 def add_memory(module: types.ModuleType) -> None:

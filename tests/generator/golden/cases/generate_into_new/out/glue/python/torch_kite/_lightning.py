@@ -2,7 +2,8 @@
 # Part of BackendKit. Every backend's package has a copy, which each build replaces.
 """The device in Lightning.
 
-Imported when Lightning is, not by `import torch`, and does not need Lightning; see `_loader.py`.
+Imported when Lightning is, not by `import torch`, and does not need Lightning; see
+`_integrations.py`.
 """
 
 import functools
@@ -28,11 +29,28 @@ def add_accelerator(module: types.ModuleType) -> None:
 
 
 def add_strategy(module: types.ModuleType) -> None:
-    """Registers `strategy="foo"`, which uses one device, unless it is already registered."""
+    """Registers `strategy="foo"`, which uses one device, unless it is already registered.
+
+    In several processes, `strategy="ddp"` passes DistributedDataParallel no index of the device,
+    because with one Lightning uses CUDA's streams.
+    """
     registry = getattr(module, "StrategyRegistry", None) or vars(module)["STRATEGY_REGISTRY"]
     if _NAME not in registry:
         made = _strategy(vars(module)["SingleDeviceStrategy"])
         registry.register(_NAME, made, description=f"one {_NAME} device")
+    strategy = vars(module).get("DDPStrategy")
+    for name in ("determine_ddp_device_ids", "_determine_ddp_device_ids"):
+        original = getattr(strategy, name, None)
+        if original is not None:
+            setattr(strategy, name, _without_index(original))
+
+
+def _without_index(original: Any) -> Any:
+    @functools.wraps(original)
+    def determine_ddp_device_ids(self: Any) -> Any:
+        return None if self.root_device.type == _NAME else original(self)
+
+    return determine_ddp_device_ids
 
 
 def _accelerator(base: Any) -> type:
@@ -73,9 +91,9 @@ def _accelerator(base: Any) -> type:
 
         @staticmethod
         def auto_device_count() -> int:
-            """The number that `devices="auto"` uses: one; several would need a process group."""
+            """The number that `devices="auto"` uses: all, or one if there is no process group."""
             count: int = _device.device_count()
-            return min(1, count)
+            return count if _has_process_group() else min(1, count)
 
         @staticmethod
         def is_available() -> bool:
@@ -190,21 +208,24 @@ def _has_process_group() -> bool:
 def _meets_request(connector: Any) -> bool:
     """Whether the device can do what a program that names no accelerator has asked for.
 
-    If it asks for another device's strategy, or for more than one device, it stays on the CPU.
+    If it asks for another device's strategy, or for more devices than there are, it stays on the
+    CPU.
     """
     strategy, devices = connector._strategy_flag, connector._devices_flag
     place = getattr(strategy, "_root_device", None)
     if place is not None:
         return torch.device(place).type == _NAME
-    if _has_process_group():
-        return True
-    if strategy not in (None, "auto", _NAME) or connector._num_nodes_flag > 1:
-        return False
+    there: int = _device.device_count()
+    most = there
+    if not _has_process_group():
+        if strategy not in (None, "auto", _NAME) or connector._num_nodes_flag > 1:
+            return False
+        most = 1
     if devices in (None, "auto"):
         return True
     if isinstance(devices, str) and "," in devices:
         devices = [one for one in devices.split(",") if one.strip()]
     if isinstance(devices, (list, tuple)):
-        return len(devices) == 1
+        return len(devices) <= most
     count = int(devices)
-    return count == 1 or (count == -1 and _device.device_count() == 1)
+    return (there if count == -1 else count) <= most

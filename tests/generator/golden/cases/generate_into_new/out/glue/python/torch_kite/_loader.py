@@ -270,60 +270,6 @@ def _raise_cause(self: object, *arguments: object, **options: object) -> None:
     _device._lazy_init()
 
 
-def _deferred(module: str, function: str) -> Callable[[types.ModuleType], None]:
-    """Returns a function that imports a module of this package and calls a function in it."""
-
-    def call(imported: types.ModuleType) -> None:
-        getattr(importlib.import_module(f".{module}", __package__), function)(imported)
-
-    return call
-
-
-def _patch_when_imported() -> None:
-    """Registers the changes to other modules that are made only if a program imports them."""
-    when_imported = importlib.import_module("._lazy", __package__).when_imported
-    when_imported(
-        "torch.distributed.distributed_c10d", _deferred("_defaults", "patch_process_groups")
-    )
-    for sharding in ("fsdp._fully_shard._fsdp_init", "_composable.replicate_with_fsdp"):
-        when_imported(
-            f"torch.distributed.{sharding}", _deferred("_defaults", "patch_device_meshes")
-        )
-    when_imported("torch.nn.parallel.data_parallel", _deferred("_defaults", "patch_data_parallel"))
-    when_imported("torch._subclasses.fake_tensor", _deferred("_defaults", "patch_fake_tensors"))
-    when_imported("torch.accelerator", _deferred("_defaults", "patch_accelerator"))
-    when_imported("torch.random", _deferred("_defaults", "patch_fork_rng"))
-    when_imported("torch.autograd", _deferred("_defaults", "patch_profiler_activities"))
-    when_imported("torch.utils.data.dataloader", _deferred("_defaults", "patch_data_loader"))
-    when_imported("torch.utils.benchmark.utils.timer", _deferred("_defaults", "patch_timer"))
-    when_imported("torch._dynamo.device_interface", _deferred("_dynamo", "add_interface"))
-    when_imported("torch._dynamo", _deferred("_dynamo", "register_functions"))
-    when_imported(
-        "torch._inductor.codegen.common", _deferred("_dynamo", "explain_missing_code_generator")
-    )
-    fabric = ("lightning.fabric", "lightning_fabric")
-    for lightning in (*fabric, "lightning.pytorch", "pytorch_lightning"):
-        when_imported(f"{lightning}.accelerators", _deferred("_lightning", "add_accelerator"))
-        when_imported(f"{lightning}.strategies", _deferred("_lightning", "add_strategy"))
-        for connector in ("connector", "trainer.connectors.accelerator_connector"):
-            when_imported(f"{lightning}.{connector}", _deferred("_lightning", "patch_connectors"))
-    for module, function in (
-        ("accelerate.state", "add_default_device"),
-        ("accelerate.utils.modeling", "add_memory"),
-        ("accelerate.utils.modeling", "add_scaler"),
-        ("accelerate.accelerator", "allow_half"),
-        ("transformers.utils.import_utils", "add_bfloat16"),
-        ("transformers.training_args", "add_training_device"),
-        ("transformers.pipelines.base", "add_pipeline_device"),
-        ("sentence_transformers.util", "add_name"),
-        ("sentence_transformers.util.environment", "add_name"),
-        ("safetensors", "add_location"),
-    ):
-        when_imported(module, _deferred("_hugging_face", function))
-    when_imported("torchvision", _deferred("_torchvision", "add_autocast"))
-    when_imported("torch.multiprocessing.reductions", _deferred("_sharing", "register_reducers"))
-
-
 class _DrainAtExit:
     """Waits for autograd's threads when it is destroyed: after `atexit`, before Python finalizes.
 
@@ -388,7 +334,7 @@ def _load() -> Optional[Exception]:
         return explained
     # As an argument, it outlives all registered functions, whenever they were registered.
     atexit.register(lambda _: None, _DrainAtExit())
-    _patch_when_imported()
+    importlib.import_module("._integrations", __package__).register()
     for name in _build.IMPORTS:
         publish(name)
     return None

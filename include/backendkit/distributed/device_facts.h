@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace backendkit {
+
+/// What a process group must know of a Runtime. The file of the glue with process groups does not
+/// instantiate the Runtime again, which would take half of its compile time; PyTorch's device guard
+/// does the rest.
+struct DeviceFacts {
+  bool has_streams;
+  bool has_events;
+  bool has_elapsed_ms;
+  bool has_pinned_memory;
+  bool (*host_accessible)(int device);
+  bool (*in_use)();  ///< whether this process uses the driver
+  bool (*forked)();  ///< whether the parent of this process used the driver
+  void (*check_not_forked)();
+};
+
+/// The facts of the backend; the glue defines this.
+const DeviceFacts& device_facts();
+
+}  // namespace backendkit

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/library.h>
+
+#include <backendkit/distributed/staged_backend.h>
+#include <backendkit/distributed/timer.h>
+
+namespace backendkit {
+
+/// The operators with which the device's Python module makes process groups; see
+/// templates/python/common/_distributed.py.
+class ProcessGroups {
+ public:
+  /// `name` is what `torch.distributed.get_backend` returns.
+  static void define_all(torch::Library& library, const char* name) {
+    name_ = name;
+    library.def(
+        "attach_process_group(__torch__.torch.classes.c10d.ProcessGroup group, int timeout_ms) "
+        "-> ()",
+        &attach);
+    library.def("end_process_groups() -> ()", &end);
+    c10d::TimerRegistry()->Register(kDeviceType, [](c10::Device device) {
+      return std::unique_ptr<c10d::Timer>(new StepTimer(device));
+    });
+  }
+
+  /// Makes sparse tensors on the device reach their process group: PyTorch lets only those of the
+  /// CPU and of CUDA do so.
+  static void take_sparse(const c10::OperatorHandle& op, c10::DispatchKeySet,
+                          torch::jit::Stack* stack) {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
+  }
+
+ private:
+  using Group = StagedGroup;
+
+  /// Gives a group that has a part for the CPU, which nobody else uses, one for the device.
+  static void attach(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::int64_t timeout_ms) {
+    auto made = std::make_shared<Group>(name_, group->getBackend(c10::DeviceType::CPU));
+    {
+      const std::lock_guard<std::mutex> lock(mutex());
+      std::erase_if(groups(), [](const std::weak_ptr<Group>& one) { return one.expired(); });
+      groups().push_back(made);
+    }
+    group->setBackend(
+        kDeviceType, c10d::ProcessGroup::BackendType::CUSTOM,
+        c10::make_intrusive<StagedBackend>(std::move(made), std::chrono::milliseconds(timeout_ms)));
+  }
+
+  /// Closes all groups and waits, for a limited time, until their threads have nothing to do: while
+  /// Python ends, a thread that needs Python's lock would end the process.
+  static void end() {
+    if (device_facts().forked()) return;
+    std::vector<std::shared_ptr<Group>> open;
+    {
+      const std::lock_guard<std::mutex> lock(mutex());
+      for (const std::weak_ptr<Group>& one : groups()) {
+        if (auto group = one.lock()) open.push_back(std::move(group));
+      }
+    }
+    constexpr std::chrono::seconds kLimit{10};
+    const auto until = std::chrono::steady_clock::now() + kLimit;
+    for (const std::shared_ptr<Group>& group : open) {
+      group->close();
+      group->drain(std::chrono::duration_cast<std::chrono::milliseconds>(
+          until - std::chrono::steady_clock::now()));
+    }
+  }
+
+  static std::mutex& mutex() {
+    static auto* const mutex = new std::mutex;
+    return *mutex;
+  }
+
+  static std::vector<std::weak_ptr<Group>>& groups() {
+    static auto* const groups = new std::vector<std::weak_ptr<Group>>;
+    return *groups;
+  }
+
+  inline static const char* name_ = "";
+};
+
+}  // namespace backendkit

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <backendkit/distributed/arguments.h>
+#include <backendkit/distributed/staged_group.h>
+#include <backendkit/distributed/staged_steps.h>
+
+namespace backendkit {
+
+/// c10d::Backend of a device without collectives of its own: tensors go to the host, the group's
+/// part for the CPU does the collective, and the results come back. Collectives take tensors of any
+/// dtype, in any memory format, and throw ValueError for those that do not fit together. A function
+/// without `override` is not virtual in every release.
+class StagedBackend final : public c10d::Backend {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using Lists = std::vector<Tensors>;
+  using Handle = c10::intrusive_ptr<c10d::Work>;
+
+  StagedBackend(std::shared_ptr<StagedGroup> group, std::chrono::milliseconds timeout)
+      : c10d::Backend(group->rank(), group->size()),
+        group_(std::move(group)),
+        arguments_(rank_, size_),
+        timeout_(timeout) {}
+
+  ~StagedBackend() override { group_->close(); }
+
+  const std::string getBackendName() const override { return group_->name(); }
+
+  c10::intrusive_ptr<Options> getBackendOptions() {
+    return c10::make_intrusive<Options>(group_->name(), timeout_);
+  }
+
+  Handle allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    if (arguments_.only(tensors).layout() == at::kSparse)
+      return sparse_all_reduce(tensors, options);
+    return start(c10d::OpType::ALLREDUCE, "all_reduce", tensors,
+                 [&](Steps add) { add.all_reduce(arguments_.only(tensors), options); });
+  }
+
+  Handle allreduce_coalesced(Tensors& tensors,
+                             const c10d::AllreduceCoalescedOptions& options) override {
+    return start(c10d::OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", tensors,
+                 [&](Steps add) {
+                   for (const at::Tensor& tensor : tensors) add.all_reduce(tensor, options);
+                 });
+  }
+
+  Handle reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    return start(c10d::OpType::REDUCE, "reduce", tensors,
+                 [&](Steps add) { add.reduce(arguments_.only(tensors), options); });
+  }
+
+  Handle broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    return start(c10d::OpType::BROADCAST, "broadcast", tensors, [&](Steps add) {
+      add.broadcast(arguments_.only(tensors), options.rootRank, options.timeout);
+    });
+  }
+
+  /// Outputs may differ in size from rank to rank; each is as large as that rank's input.
+  Handle allgather(Lists& outputs, Tensors& inputs,
+                   const c10d::AllgatherOptions& options) override {
+    return start(c10d::OpType::ALLGATHER, "all_gather", flat(outputs), [&](Steps add) {
+      add.all_gather(arguments_.only(outputs), arguments_.only(inputs), options);
+    });
+  }
+
+  Handle _allgather_base(at::Tensor& output, at::Tensor& input,
+                         const c10d::AllgatherOptions& options) override {
+    return start(c10d::OpType::_ALLGATHER_BASE, "all_gather_into_tensor", {output},
+                 [&](Steps add) { add.all_gather_base(output, input, options); });
+  }
+
+  Handle allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                         const c10d::AllgatherOptions& options) override {
+    arguments_.pairs(outputs, inputs);
+    return start(c10d::OpType::COALESCED, "all_gather_into_tensor_coalesced", outputs,
+                 [&](Steps add) {
+                   for (std::size_t i = 0; i < inputs.size(); ++i) {
+                     add.all_gather_base(outputs[i], inputs[i], options);
+                   }
+                 });
+  }
+
+  /// The outputs are by rank, and within a rank by input.
+  Handle allgather_coalesced(Lists& outputs, Tensors& inputs,
+                             const c10d::AllgatherOptions& options) override {
+    arguments_.count(outputs.size(), "lists of outputs");
+    for (const Tensors& of_rank : outputs) arguments_.pairs(of_rank, inputs);
+    return start(c10d::OpType::ALLGATHER_COALESCED, "all_gather_coalesced", flat(outputs),
+                 [&](Steps add) {
+                   for (std::size_t i = 0; i < inputs.size(); ++i) {
+                     Tensors of_input;
+                     for (const Tensors& of_rank : outputs) of_input.push_back(of_rank[i]);
+                     add.all_gather(of_input, inputs[i], options);
+                   }
+                 });
+  }
+
+  /// Inputs may differ in size; each is as large as that rank's output.
+  Handle reduce_scatter(Tensors& outputs, Lists& inputs,
+                        const c10d::ReduceScatterOptions& options) override {
+    return start(c10d::OpType::REDUCE_SCATTER, "reduce_scatter", outputs, [&](Steps add) {
+      add.reduce_scatter(arguments_.only(outputs), arguments_.only(inputs), options);
+    });
+  }
+
+  Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                              const c10d::ReduceScatterOptions& options) override {
+    return start(c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", {output},
+                 [&](Steps add) { add.reduce_scatter_base(output, input, options); });
+  }
+
+  Handle reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                         const c10d::ReduceScatterOptions& options) override {
+    arguments_.pairs(outputs, inputs);
+    return start(c10d::OpType::COALESCED, "reduce_scatter_tensor_coalesced", outputs,
+                 [&](Steps add) {
+                   for (std::size_t i = 0; i < inputs.size(); ++i) {
+                     add.reduce_scatter_base(outputs[i], inputs[i], options);
+                   }
+                 });
+  }
+
+  Handle alltoall_base(at::Tensor& output, at::Tensor& input,
+                       std::vector<std::int64_t>& output_rows,
+                       std::vector<std::int64_t>& input_rows,
+                       const c10d::AllToAllOptions& options) override {
+    return start(c10d::OpType::ALLTOALL_BASE, "all_to_all_single", {output}, [&](Steps add) {
+      add.all_to_all_base(output, input, output_rows, input_rows, options);
+    });
+  }
+
+  Handle alltoall(Tensors& outputs, Tensors& inputs,
+                  const c10d::AllToAllOptions& options) override {
+    return start(c10d::OpType::ALLTOALL, "all_to_all", outputs,
+                 [&](Steps add) { add.all_to_all(outputs, inputs, options); });
+  }
+
+  Handle gather(Lists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
+    return start(c10d::OpType::GATHER, "gather", flat(outputs),
+                 [&](Steps add) { add.gather(outputs, arguments_.only(inputs), options); });
+  }
+
+  Handle scatter(Tensors& outputs, Lists& inputs, const c10d::ScatterOptions& options) override {
+    return start(c10d::OpType::SCATTER, "scatter", outputs,
+                 [&](Steps add) { add.scatter(arguments_.only(outputs), inputs, options); });
+  }
+
+  Handle send(Tensors& tensors, int to, int tag) override {
+    arguments_.partner(to);
+    auto call = std::make_shared<Call>();
+    const auto& buffer = call->read(arguments_.only(tensors));
+    call->step({Call::all(buffer)}, nullptr, {});
+    return noted(group_->message(c10d::OpType::SEND, "send", tensors, call,
+                                 [&buffer, to, tag](c10d::Backend& host) {
+                                   Tensors bytes{buffer.host()};
+                                   return host.send(bytes, to, tag);
+                                 }));
+  }
+
+  Handle recv(Tensors& tensors, int from, int tag) override {
+    arguments_.partner(from);
+    return receive(
+        c10d::OpType::RECV, "recv", tensors,
+        [from, tag](c10d::Backend& host, Tensors& bytes) { return host.recv(bytes, from, tag); });
+  }
+
+  Handle recvAnysource(Tensors& tensors, int tag) override {
+    return receive(
+        c10d::OpType::RECVANYSOURCE, "recv_any_source", tensors,
+        [tag](c10d::Backend& host, Tensors& bytes) { return host.recvAnysource(bytes, tag); });
+  }
+
+  /// Ends after all ranks have come here and their current streams have done what they have now.
+  Handle barrier(const c10d::BarrierOptions& options) override {
+    auto call = std::make_shared<Call>();
+    StreamPoint now;
+    if (device_facts().in_use()) {
+      const c10::Device device =
+          options.device_ids.empty()
+              ? device_guard().getDevice()
+              : c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(options.device_ids[0]));
+      now = StreamPoint(device_guard().getStream(device));
+    }
+    c10d::BarrierOptions ours;
+    ours.timeout = options.timeout;
+    const auto run = [=](c10d::Backend& host) {
+      now.wait();
+      host.barrier(ours)->wait();
+    };
+    call->step({}, run, {});
+    return noted(group_->collective(c10d::OpType::BARRIER, "barrier", {}, call));
+  }
+
+  /// Gloo's own, which names the ranks that do not come.
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_for_all) override {
+    auto call = std::make_shared<Call>();
+    const auto run = [=](c10d::Backend& host) { host.monitoredBarrier(options, wait_for_all); };
+    call->step({}, run, {});
+    group_->collective(c10d::OpType::BARRIER, "monitored_barrier", {}, call)->wait(kNoTimeout);
+  }
+
+  bool supportsCoalescing() const { return true; }
+
+  /// Until `endCoalescing`, calls are noted; each starts at once.
+  void startCoalescing() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    coalesced_.emplace();
+  }
+
+  /// A work that ends after all calls since `startCoalescing`.
+  Handle endCoalescing() override {
+    std::vector<WorkPtr> works;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      TORCH_CHECK(coalesced_.has_value(), "endCoalescing without startCoalescing");
+      works = std::move(*coalesced_);
+      coalesced_.reset();
+    }
+    return group_->joined(std::move(works));
+  }
+
+  /// All ranks count alike, so they need not agree on a first number.
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override { return group_->collectives_started(); }
+
+  /// What runs goes on; later calls throw.
+  void shutdown() { group_->close(); }
+  void abort() { group_->close(); }
+
+ private:
+  using Call = StagedCall;
+  using Steps = StagedSteps;
+  using WorkPtr = StagedGroup::WorkPtr;
+
+  template <class Add>
+  Handle start(c10d::OpType type, const char* title, Tensors outputs, const Add& add) {
+    auto call = std::make_shared<Call>();
+    add(Steps(*call, arguments_));
+    return noted(group_->collective(type, title, std::move(outputs), std::move(call)));
+  }
+
+  /// Gloo adds sparse tensors, whose ranks have elements in different places.
+  Handle sparse_all_reduce(const Tensors& tensors, const c10d::AllreduceOptions& options) {
+    auto call = std::make_shared<Call>();
+    const at::Tensor& tensor = tensors[0];
+    const c10::Stream stream = device_guard().getStream(tensor.device());
+    const auto run = [=, values = tensor.detach().cpu()](c10d::Backend& host) {
+      Tensors sum{values};
+      host.allreduce(sum, options)->wait();
+      const at::NoGradGuard no_gradient;
+      const c10::StreamGuard guard(stream);  // on which the program uses the new elements
+      tensors[0].copy_(sum[0]);              // a detached tensor would get the elements for itself
+    };
+    call->step({}, run, {});
+    return noted(
+        group_->collective(c10d::OpType::_ALLREDUCE_SPARSE, "all_reduce_sparse", tensors, call));
+  }
+
+  template <class Post>
+  Handle receive(c10d::OpType type, const char* title, const Tensors& tensors, Post post) {
+    auto call = std::make_shared<Call>();
+    const auto& buffer = call->write(arguments_.only(tensors));
+    call->step({}, nullptr, {Call::all(buffer)});
+    return noted(group_->message(type, title, tensors, call, [&buffer, post](c10d::Backend& host) {
+      Tensors bytes{buffer.host()};
+      return post(host, bytes);
+    }));
+  }
+
+  Handle noted(WorkPtr work) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (coalesced_) coalesced_->push_back(work);
+    return work;
+  }
+
+  static Tensors flat(const Lists& lists) {
+    Tensors all;
+    for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  }
+
+  std::shared_ptr<StagedGroup> group_;
+  GroupArguments arguments_;
+  std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::optional<std::vector<WorkPtr>> coalesced_;
+};
+
+}  // namespace backendkit

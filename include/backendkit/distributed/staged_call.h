@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+
+#include <backendkit/distributed/c10d.h>
+#include <backendkit/distributed/staged_buffer.h>
+#include <backendkit/distributed/staged_work.h>
+#include <backendkit/distributed/stream_point.h>
+
+namespace backendkit {
+
+/// The two streams of a group on one device: copies to the host and copies from it, which may run
+/// at the same time. Without streams, both are the default one.
+struct StagingStreams {
+  c10::Stream to_host;
+  c10::Stream from_host;
+};
+
+/// A collective on tensors of the device, made of collectives of the CPU: buffers, and steps that
+/// run one after another. While the host runs one step, the device copies the inputs of those after
+/// it and the outputs of those before it.
+class StagedCall {
+ public:
+  using Buffer = StagedBuffer;
+
+  /// Bytes of a buffer.
+  struct Range {
+    const Buffer* buffer;
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  using Ranges = std::vector<Range>;
+
+  static Range all(const Buffer& buffer) { return {&buffer, 0, buffer.bytes()}; }
+
+  /// Adds a tensor whose values the call reads, writes, or both. All are on one device. The buffer
+  /// lives as long as the call.
+  const Buffer& read(const at::Tensor& tensor) { return add(tensor, true, false); }
+  const Buffer& write(const at::Tensor& tensor) { return add(tensor, false, true); }
+  const Buffer& change(const at::Tensor& tensor) { return add(tensor, true, true); }
+
+  /// Adds a step: `run` calls the CPU's group and waits for it, after `inputs` have come to the
+  /// host; afterwards `outputs` go to the device.
+  void step(Ranges inputs, std::function<void(c10d::Backend&)> run, Ranges outputs) {
+    steps_.push_back({std::move(inputs), std::move(run), std::move(outputs), {}});
+  }
+
+  std::optional<c10::DeviceIndex> device() const { return device_; }
+
+  /// Starts the copies to the host, after what the current stream has to do now.
+  void start(const StagingStreams& streams) {
+    streams_ = streams;
+    const StreamPoint now(device_guard().getStream(streams.to_host.device()));
+    if (shared()) {
+      for (Step& step : steps_) step.ready = now;
+      return;
+    }
+    now.block(streams.from_host);
+    now.block(streams.to_host);
+    const c10::StreamGuard guard(streams.to_host);
+    for (Step& step : steps_) {
+      if (step.inputs.empty()) continue;
+      for (const Range& range : step.inputs) range.buffer->to_host(range.begin, range.end);
+      step.ready = StreamPoint(streams.to_host);
+    }
+  }
+
+  /// Waits until the inputs of the only step are on the host.
+  void wait_for_inputs() const { steps_.front().ready.wait(); }
+
+  /// Runs all steps and starts the copies to the device.
+  void run(c10d::Backend& host) {
+    for (Step& step : steps_) {
+      step.ready.wait();
+      step.run(host);
+      from_host(step);
+    }
+  }
+
+  /// Starts the copies of the only step's outputs.
+  void bring_outputs() { from_host(steps_.front()); }
+
+  /// Where the outputs become ready, or nothing if they are ready; call it after the copies to the
+  /// device have started.
+  std::optional<StagedWork::End> finish() {
+    if (!streams_) return std::nullopt;
+    const c10::StreamGuard guard(streams_->from_host);
+    bool uses_stream = false;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      uses_stream = (writes_[i] && buffers_[i].finish(streams_->from_host)) || uses_stream;
+    }
+    if (!uses_stream) return std::nullopt;
+    return StagedWork::End{streams_->from_host, StreamPoint(streams_->from_host)};
+  }
+
+ private:
+  struct Step {
+    Ranges inputs;
+    std::function<void(c10d::Backend&)> run;
+    Ranges outputs;
+    StreamPoint ready;
+  };
+
+  const Buffer& add(const at::Tensor& tensor, bool reads, bool writes) {
+    TORCH_CHECK_VALUE(tensor.defined() && tensor.device().type() == kDeviceType,
+                      "the tensors of this process group must be on ",
+                      c10::DeviceTypeName(kDeviceType, true));
+    TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "the tensors must be dense, not sparse");
+    const c10::DeviceIndex device = tensor.device().index();
+    TORCH_CHECK_VALUE(device_.value_or(device) == device,
+                      "the tensors of one call must be on one device");
+    device_ = device;
+    const c10::DeviceGuard guard(tensor.device());
+    writes_.push_back(writes);
+    return buffers_.emplace_back(tensor, reads);
+  }
+
+  void from_host(const Step& step) {
+    if (step.outputs.empty()) return;
+    const c10::StreamGuard guard(streams_->from_host);
+    for (const Range& range : step.outputs) range.buffer->from_host(range.begin, range.end);
+  }
+
+  bool shared() const { return !buffers_.empty() && buffers_.front().is_shared(); }
+
+  std::deque<Buffer> buffers_;  // a deque, because ranges point to them
+  std::vector<bool> writes_;
+  std::vector<Step> steps_;
+  std::optional<c10::DeviceIndex> device_;
+  std::optional<StagingStreams> streams_;  ///< once the call has started
+};
+
+}  // namespace backendkit

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <backendkit/distributed/c10d.h>
+#include <backendkit/distributed/lane.h>
+#include <backendkit/distributed/staged_buffer.h>
+#include <backendkit/distributed/staged_call.h>
+#include <backendkit/distributed/staged_work.h>
+
+namespace backendkit {
+
+/// What all calls of a process group share. It lives as long as the group or a call that runs.
+class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
+ public:
+  using Call = StagedCall;
+  using Work = StagedWork;
+  using WorkPtr = c10::intrusive_ptr<Work>;
+
+  /// `host` is the group's part for the CPU, for nobody else's use.
+  StagedGroup(std::string name, c10::intrusive_ptr<c10d::Backend> host)
+      : host_(std::move(host)), name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  c10d::Backend& host() { return *host_; }
+  int rank() const { return host_->getRank(); }
+  int size() const { return host_->getSize(); }
+
+  /// Starts a collective; the collectives of a group run in the order of these calls.
+  WorkPtr collective(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs,
+                     std::shared_ptr<Call> call) {
+    const WorkPtr work = begin(type, title, std::move(outputs), *call, ++collectives_started_);
+    collectives_.run([group = this->shared_from_this(), call, work] {
+      group->end(call, work, [&] {
+        call->run(*group->host_);
+        return kNoSource;
+      });
+    });
+    return work;
+  }
+
+  /// Starts a message to or from one rank. Messages start in the order of these calls, and wait for
+  /// their partners independently of each other and of collectives. `post` starts the host's
+  /// message.
+  template <class Post>
+  WorkPtr message(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs,
+                  std::shared_ptr<Call> call, Post post) {
+    const WorkPtr work = begin(type, title, std::move(outputs), *call, 0);
+    messages_.run([group = this->shared_from_this(), call, work, type, post = std::move(post)] {
+      c10::intrusive_ptr<c10d::Work> posted;
+      group->guarded(call, work, [&] {
+        call->wait_for_inputs();
+        posted = post(*group->host_);
+      });
+      if (!posted) return;
+      group->waiters_.run([group, call, work, posted, type] {
+        group->end(call, work, [&] {
+          posted->wait();
+          call->bring_outputs();
+          return type == c10d::OpType::RECVANYSOURCE ? posted->sourceRank() : kNoSource;
+        });
+      });
+    });
+    return work;
+  }
+
+  /// The number of collectives that this rank has started.
+  std::uint64_t collectives_started() const { return collectives_started_; }
+
+  /// From now on, calls throw.
+  void close() { closed_ = true; }
+
+  /// A work that ends when all of these have ended.
+  WorkPtr joined(std::vector<WorkPtr> works) {
+    std::vector<at::Tensor> outputs;
+    for (const WorkPtr& one : works) {
+      for (const at::Tensor& output : one->result()) outputs.push_back(output);
+    }
+    auto all = c10::make_intrusive<Work>(rank(), c10d::OpType::COALESCED, name_ + ":coalesced",
+                                         std::move(outputs), waiters_, collectives_started_);
+    waiters_.run([group = this->shared_from_this(), all, works = std::move(works)] {
+      group->guarded(nullptr, all, [&] {
+        std::optional<Work::End> last;
+        for (const WorkPtr& one : works) {
+          one->wait_on_host(kNoTimeout);
+          if (const auto end = one->end()) {
+            if (last) last->point.block(end->stream);
+            last = Work::End{end->stream, StreamPoint(end->stream)};
+          }
+        }
+        all->complete(last, nullptr);
+      });
+    });
+    return all;
+  }
+
+  /// Waits until nothing runs any more, for at most `limit`. Returns whether that is so.
+  bool drain(std::chrono::milliseconds limit) {
+    const auto until = std::chrono::steady_clock::now() + limit;
+    const auto left = [&] {
+      return std::chrono::duration_cast<std::chrono::milliseconds>(
+          until - std::chrono::steady_clock::now());
+    };
+    return collectives_.drain(limit) && messages_.drain(left()) && waiters_.drain(left());
+  }
+
+ private:
+  static constexpr int kNoSource = -1;
+
+  WorkPtr begin(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs, Call& call,
+                std::uint64_t number) {
+    device_facts().check_not_forked();
+    TORCH_CHECK(!closed_, "the process group ", name_, " was destroyed");
+    auto work = c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, std::move(outputs),
+                                          waiters_, number);
+    if (const auto device = call.device()) call.start(streams(*device));
+    return work;
+  }
+
+  StagingStreams streams(c10::DeviceIndex device) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = streams_.find(device);
+    if (found != streams_.end()) return found->second;
+    const c10::Device where(kDeviceType, device);
+    const auto stream = [&] {
+      return device_facts().has_streams ? device_guard().getStreamFromGlobalPool(where, true)
+                                        : device_guard().getDefaultStream(where);
+    };
+    return streams_.emplace(device, StagingStreams{stream(), stream()}).first->second;
+  }
+
+  /// Ends a call with what `run` does, which returns the source of a message.
+  template <class Run>
+  void end(const std::shared_ptr<Call>& call, const WorkPtr& work, const Run& run) {
+    guarded(call, work, [&] {
+      const int source = run();
+      work->complete(call->finish(), nullptr, source);
+    });
+  }
+
+  /// Makes what `run` throws the end of the work. Errors of Gloo get the name of the group; those
+  /// of PyTorch and the driver have their own classes.
+  template <class Run>
+  void guarded(const std::shared_ptr<Call>& call, const WorkPtr& work, const Run& run) {
+    std::exception_ptr why;
+    try {
+      run();
+      return;
+    } catch (const c10::Error&) {
+      why = std::current_exception();
+    } catch (const std::exception& error) {
+      why = std::make_exception_ptr(c10::DistBackendError(
+          {__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)},
+          c10::str(work->name(), " failed on rank ", rank(), " of ", size(), ": ", error.what())));
+    }
+    {
+      // Gloo and the device may still use this memory.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (call) failed_.push_back(call);
+    }
+    work->complete(std::nullopt, why);
+  }
+
+  std::vector<std::shared_ptr<Call>> failed_;  // outlives `host_`
+  c10::intrusive_ptr<c10d::Backend> host_;
+  std::string name_;
+  Lane collectives_{"pt_ccl", true};
+  Lane messages_{"pt_ccl_messages", true};
+  Lane waiters_{"pt_ccl_waiters", false};
+  std::mutex mutex_;
+  std::unordered_map<c10::DeviceIndex, StagingStreams> streams_;
+  std::atomic<std::uint64_t> collectives_started_{0};
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace backendkit

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <c10/core/StreamGuard.h>
+
+#include <backendkit/distributed/c10d.h>
+#include <backendkit/distributed/lane.h>
+#include <backendkit/distributed/stream_point.h>
+
+namespace backendkit {
+
+/// c10d::Work of a staged collective. `wait` lets the host wait until the collective is done on the
+/// host, and then lets the current stream, not the host, wait for the copies to the device.
+class StagedWork final : public c10d::Work {
+ public:
+  /// Where the outputs of a collective become ready.
+  struct End {
+    c10::Stream stream;
+    StreamPoint point;
+  };
+
+  StagedWork(int rank, c10d::OpType type, std::string name, std::vector<at::Tensor> outputs,
+             Lane callbacks, std::uint64_t number)
+      : c10d::Work(rank, type, name.c_str()),
+        name_(std::move(name)),
+        outputs_(std::move(outputs)),
+        callbacks_(std::move(callbacks)),
+        number_(number) {}
+
+  bool isCompleted() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return completed_ && (!end_ || device_facts().forked() || end_->point.passed());
+  }
+
+  const std::string& name() const { return name_; }
+
+  std::optional<End> end() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return end_;
+  }
+
+  int sourceRank() const override { return source_; }
+  std::vector<at::Tensor> result() override { return outputs_; }
+  std::uint64_t getSequencenumber() const override { return number_; }
+
+  void synchronize() override {
+    device_facts().check_not_forked();
+    if (const auto end = this->end()) {
+      end->point.block(device_guard().getStream(end->stream.device()));
+    }
+  }
+
+  /// Throws what the collective threw, and DistBackendError if it takes longer than `timeout`.
+  bool wait(std::chrono::milliseconds timeout) override {
+    wait_on_host(timeout);
+    synchronize();
+    return true;
+  }
+
+  /// Like `wait`, but no stream waits.
+  void wait_on_host(std::chrono::milliseconds timeout) {
+    device_facts().check_not_forked();
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto done = [&] { return completed_; };
+    if (timeout <= std::chrono::milliseconds::zero()) {
+      cv_.wait(lock, done);
+    } else if (!cv_.wait_for(lock, timeout, done)) {
+      C10_THROW_ERROR(DistBackendError, c10::str(name_, " on rank ", rank_, " is not done after ",
+                                                 timeout.count(), " ms"));
+    }
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+  /// In releases that have it: the current stream waits.
+  void blockCurrentStream() { wait(kNoTimeout); }
+
+  /// A future of the list of outputs. Its callbacks run on a thread of the group, and may start
+  /// other collectives and wait for them.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!future_) {
+      std::vector<c10::Device> devices;
+      if (futures_know_streams() && !outputs_.empty()) devices.push_back(outputs_.front().device());
+      future_ = c10::make_intrusive<c10::ivalue::Future>(
+          c10::ListType::create(c10::TensorType::get()), std::move(devices));
+      if (completed_) mark(future_);
+    }
+    return future_;
+  }
+
+  /// Ends the work: `end` if there are outputs on a device, `exception` if it failed.
+  void complete(std::optional<End> end, std::exception_ptr exception, int source = -1) {
+    c10::intrusive_ptr<c10::ivalue::Future> future;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      end_ = std::move(end);
+      source_ = source;
+    }
+    finish(exception);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      future = future_;
+    }
+    if (!future || future->completed()) return;  // made after `finish`, and complete from the start
+    const auto self = c10::intrusive_ptr<StagedWork>::reclaim_copy(this);
+    callbacks_.run([self, future] { self->mark(future); });
+  }
+
+ private:
+  /// Whether PyTorch's futures can order the streams of the device.
+  static bool futures_know_streams() {
+    return device_facts().has_streams && device_facts().has_events;
+  }
+
+  void mark(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
+    if (exception_) {
+      future->setErrorIfNeeded(exception_);
+      return;
+    }
+    if (!futures_know_streams()) {
+      future->markCompleted(c10::IValue(outputs_),
+                            std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>>());
+      return;
+    }
+    const c10::OptionalStreamGuard guard(end_ ? std::optional(end_->stream) : std::nullopt);
+    future->markCompleted(c10::IValue(outputs_));
+  }
+
+  std::string name_;
+  std::vector<at::Tensor> outputs_;
+  Lane callbacks_;
+  std::uint64_t number_;
+  int source_ = -1;
+  std::optional<End> end_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace backendkit

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of groups that end badly, and what starts them for test_groups_end.py.
+
+    python group_end_programs.py foo
+
+has PyTorch imported, and forks a process for each rank of a program. A line of JSON on stdin orders
+one, and the answer is a line on stdout. Each ends as Python ends, with all that runs then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import faulthandler
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+from ranks import Rank, device_of, group_of
+
+#: Seconds that a group waits for a rank, and that a program may take until it counts as one that
+#: hangs.
+TIMEOUT, LIMIT = 3, 30
+
+
+def start(here, timeout=TIMEOUT, **options):
+    dist.init_process_group(
+        group_of(here.device.type),
+        store=dist.FileStore(os.environ["GROUP_STORE"], here.size),
+        rank=here.rank,
+        world_size=here.size,
+        timeout=datetime.timedelta(seconds=timeout),
+        **options,
+    )
+
+
+def ones(here, count=10):
+    return torch.ones(count, device=here.device)
+
+
+def works(here):
+    """The group works: all ranks are there."""
+    tensor = ones(here)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [here.size] * 10, tensor
+
+
+@contextlib.contextmanager
+def raises(what=""):
+    """What is in this context raises an error soon, which names this; a program then goes on."""
+    begun = time.monotonic()
+    try:
+        yield
+    except RuntimeError as error:
+        assert what.lower() in str(error).lower(), error
+        assert str(error).strip(), "the error says nothing"
+        print("raised after", round(time.monotonic() - begun, 1), "s:", error, flush=True)
+    else:
+        raise AssertionError("no error was raised")
+
+
+# --- a rank that is gone ----------------------------------------------------------------------
+
+COLLECTIVES = {
+    "all_reduce": lambda here, x: dist.all_reduce(x),
+    "broadcast": lambda here, x: dist.broadcast(x, 0),
+    "broadcast from it": lambda here, x: dist.broadcast(x, here.size - 1),
+    "reduce": lambda here, x: dist.reduce(x, 0),
+    "all_gather": lambda here, x: dist.all_gather([x.clone() for _ in range(here.size)], x),
+    "all_gather_into_tensor": lambda here, x: dist.all_gather_into_tensor(x.repeat(here.size), x),
+    "reduce_scatter_tensor": lambda here, x: dist.reduce_scatter_tensor(x, x.repeat(here.size)),
+    "all_to_all_single": lambda here, x: dist.all_to_all_single(
+        x.repeat(here.size), x.repeat(here.size)
+    ),
+    "send and recv": lambda here, x: messages(here, x),
+    "barrier": lambda here, x: dist.barrier(),
+}
+
+
+def messages(here, tensor):
+    if here.rank < here.size - 1:
+        dist.recv(tensor, here.size - 1)
+    else:
+        for rank in range(here.size - 1):
+            dist.send(tensor, rank)
+
+
+def killed(here, name):
+    """The last rank is killed while all call a collective, time after time."""
+    start(here)
+    works(here)
+    tensor = ones(here, 1 << 18)
+    if here.rank == here.size - 1:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    with raises():
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end:
+            COLLECTIVES[name](here, tensor)
+            if name.startswith("broadcast"):  # the root need not notice that nobody receives
+                dist.barrier()
+    dist.destroy_process_group()
+
+
+def killed_with_works_in_flight(here):
+    """The error comes from `wait()`, or from the call, and from all that follow."""
+    start(here)
+    works(here)
+    if here.rank == here.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    for _ in range(2):
+        with raises():
+            handles = [dist.all_reduce(ones(here, 1000), async_op=True) for _ in range(5)]
+            for handle in handles:
+                handle.wait()
+    dist.destroy_process_group()
+
+
+def absent(here, asynchronous):
+    """The last rank does not call the collective: the others are told after the timeout."""
+    start(here, timeout=1)
+    works(here)
+    store = dist.distributed_c10d._get_default_store()
+    if here.rank == here.size - 1:
+        store.wait([f"told {rank}" for rank in range(here.size - 1)])
+    else:
+        with raises("timed out"):
+            handle = dist.all_reduce(ones(here), async_op=asynchronous)
+            if asynchronous:
+                handle.wait()
+        store.set(f"told {here.rank}", "")
+        time.sleep(0.2)
+    dist.destroy_process_group()
+
+
+def absent_at_a_monitored_barrier(here):
+    """The error names the rank."""
+    start(here)
+    works(here)
+    store = dist.distributed_c10d._get_default_store()
+    if here.rank == here.size - 1:
+        store.wait(["told"])
+    else:
+        with raises(f"rank {here.size - 1}" if here.rank == 0 else ""):
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=1))
+        if here.rank == 0:
+            store.set("told", "")
+    os._exit(0)  # only the error counts here
+
+
+# --- programs that do not end their groups ----------------------------------------------------
+
+
+def destroyed_without_waiting(here):
+    start(here)
+    works(here)
+    for _ in range(10):
+        dist.all_reduce(ones(here, 1 << 20), async_op=True)
+    dist.destroy_process_group()
+
+
+def never_destroyed(here):
+    start(here)
+    works(here)
+
+
+def never_destroyed_nor_awaited(here):
+    start(here)
+    works(here)
+    for _ in range(10):
+        dist.all_reduce(ones(here, 1 << 20), async_op=True)
+
+
+def a_status_of_its_own(here):
+    start(here)
+    works(here)
+    sys.exit(3)
+
+
+def an_exception(here):
+    start(here)
+    works(here)
+    raise LookupError("of the program")
+
+
+def a_thread_that_waits(here):
+    """A daemon thread waits for a rank that does not come."""
+    start(here, timeout=60)
+    works(here)
+    if here.rank == 0:
+        threading.Thread(target=dist.all_reduce, args=(ones(here),), daemon=True).start()
+        time.sleep(0.3)
+
+
+def one_ends_early(here):
+    """The last rank ends after its work; the others need it no more."""
+    start(here)
+    works(here)
+    if here.rank < here.size - 1:
+        time.sleep(0.5)
+        dist.destroy_process_group()
+
+
+def started_again(here):
+    for _ in range(2):
+        start(here)
+        works(here)
+        dist.barrier()
+        dist.destroy_process_group()
+        os.environ["GROUP_STORE"] += "again"
+    assert not dist.is_initialized()
+
+
+def forked(here):
+    """A forked child cannot use the group, and harms nobody."""
+    start(here)
+    works(here)
+    child = os.fork()
+    if child == 0:
+        if here.device.type != "cpu":
+            with raises():
+                dist.all_reduce(ones(here))
+        os._exit(0)  # as multiprocessing ends; PyTorch's Gloo hangs where Python ends
+    _, status = os.waitpid(child, 0)
+    assert status == 0, f"the child ended with {status}"
+    works(here)
+    dist.destroy_process_group()
+
+
+# --- debugging --------------------------------------------------------------------------------
+
+
+def debug(level):
+    dist.set_debug_level(getattr(dist.DebugLevel, level))
+
+
+def in_detail(here):
+    """With TORCH_DISTRIBUTED_DEBUG=DETAIL what is right stays right."""
+    debug("DETAIL")
+    start(here, timeout=20)
+    works(here)
+    tensor = ones(here)
+    dist.broadcast(tensor, 0)
+    every = [torch.zeros_like(tensor) for _ in range(here.size)]
+    dist.all_gather(every, tensor)
+    assert all(one.eq(1).all() for one in every)
+    dist.barrier()
+    group = dist.new_group()
+    dist.all_reduce(tensor, group=group)
+    assert tensor.eq(here.size).all()
+    # Not DDP: with DETAIL, its constructor crashes PyTorch 2.13 on the CPU as well.
+    dist.destroy_process_group()
+
+
+def mismatched(here, what):
+    """Ranks that do not call the same are told so, and what each called."""
+    debug("DETAIL")
+    start(here, timeout=10)
+    works(here)
+    odd = here.rank == here.size - 1
+    named = {"shapes": "3", "dtypes": "Double", "collectives": "BROADCAST"}[what]
+    with raises(named):
+        if what == "shapes":
+            dist.all_reduce(ones(here, 3 if odd else 2))
+        elif what == "dtypes":
+            dist.all_reduce(ones(here).double() if odd else ones(here))
+        elif odd:
+            dist.broadcast(ones(here), 0)
+        else:
+            dist.all_reduce(ones(here))
+    dist.destroy_process_group()
+
+
+# --- what starts the programs -----------------------------------------------------------------
+
+
+def _run(order):
+    """Forks a process of a rank; this returns in that process only, with its program."""
+    child = os.fork()
+    if child:
+        return child
+    output = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for descriptor, to in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
+        os.dup2(descriptor, to)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)
+    os.environ["GROUP_STORE"] = order["store"]
+    torch.set_num_threads(1)
+    return 0
+
+
+def _wait(children):
+    """The statuses of processes, minus a signal's number if one ended it; None if it hangs."""
+    end, ends = time.monotonic() + LIMIT, {}
+    while len(ends) < len(children):
+        for child in set(children) - set(ends):
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                ends[child] = os.waitstatus_to_exitcode(status)
+        if time.monotonic() > end:
+            for child in set(children) - set(ends):
+                os.kill(child, signal.SIGUSR1)
+                time.sleep(0.3)
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                ends[child] = None
+        time.sleep(0.01)
+    return [ends[child] for child in children]
+
+
+def main(kind):
+    gc.collect()
+    gc.freeze()  # or each process copies all memory of PyTorch when it ends, which takes a second
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "wait" in order:
+            print(json.dumps(_wait(order["wait"])), flush=True)
+            continue
+        child = _run(order)
+        if child == 0:
+            here = Rank(order["rank"], order["size"], device_of(kind, order["rank"]))
+            globals()[order["program"]](here, *order["arguments"])
+            return
+        print(child, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ranks run in test_collectives.py: works, streams, groups and threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import torch
+import torch.distributed as dist
+from collective_programs import (
+    REDUCTIONS,
+    Call,
+    all_gather,
+    all_gather_into_tensor,
+    all_reduce,
+    bits,
+    broadcast,
+    combined,
+    one,
+    reduced,
+    same,
+    small,
+)
+from stream_tools import current, in_threads, on
+
+# --- works ------------------------------------------------------------------------------------
+
+
+def states_of_a_work(here):
+    tensor = small(here.rank, (5,), torch.float32).to(here.device)
+    work = dist.all_reduce(tensor, async_op=True)
+    assert work.wait()
+    synchronize(here)
+    assert work.is_completed()
+    if hasattr(work, "is_success"):
+        assert work.is_success()
+    reduced("SUM", work.result()[0], [small(r, (5,), torch.float32) for r in range(here.size)])
+
+
+def future_of(here, collective, fill=bits, shape=(6, 2)):
+    """A work's future has the results, on their device."""
+    call = Call(here, lambda rank, part: fill(rank, shape, torch.float32, part), async_op=True)
+    work, check = collective(call)
+    values = work.get_future().wait()
+    values = values if isinstance(values, (list, tuple)) else [values]
+    tensors = [one for value in values for one in (value if isinstance(value, list) else [value])]
+    assert all(one.device == here.device for one in tensors), tensors
+    check()
+    return len(tensors)
+
+
+def then_of_a_future(here):
+    """What is chained to a future sees the result, and can compute with it at once."""
+    tensor = small(here.rank, (1000,), torch.float32).to(here.device)
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    chained = future.then(lambda done: done.value()[0] * 2).then(lambda done: done.value() + 1)
+    total = combined("SUM", [small(rank, (1000,), torch.float32) for rank in range(here.size)])
+    same(chained.wait(), total * 2 + 1)
+    assert chained.done()
+
+
+def collected_futures(here):
+    tensors = [small(here.rank, (50,), torch.float32, part).to(here.device) for part in range(4)]
+    futures = [dist.all_reduce(one, async_op=True).get_future() for one in tensors]
+    torch.futures.wait_all(futures)
+    for part, tensor in enumerate(tensors):
+        everyone = [small(rank, (50,), torch.float32, part) for rank in range(here.size)]
+        same(tensor, combined("SUM", everyone))
+
+
+def many_at_once(here, reverse):
+    """Works of several collectives in flight; awaited in this order, or from the last."""
+    checks, works = [], []
+    for number in range(20):
+        collective = (all_reduce, all_gather, broadcast, all_gather_into_tensor)[number % 4]
+        fill = small if collective is all_reduce else bits
+
+        def give(rank, part, number=number, fill=fill):
+            return fill(rank, (100 + number,), torch.float32, part + 10 * number)
+
+        work, check = collective(Call(here, give, async_op=True))
+        works.append(work)
+        checks.append(check)
+    for work in reversed(works) if reverse else works:
+        work.wait()
+    for check in checks:
+        check()
+
+
+def in_place_after_wait(here, count):
+    """The tensor of a work is used, and sent again, without another wait."""
+    tensor = torch.ones(count, device=here.device)
+    for _ in range(5):
+        dist.all_reduce(tensor, async_op=True).wait()
+        tensor.add_(1).div_(2)
+    expected = 1.0
+    for _ in range(5):
+        expected = (expected * here.size + 1) / 2
+    same(tensor, torch.full((count,), expected))
+
+
+def in_place_after_a_call(here, count):
+    tensor = torch.full((count,), here.rank + 1.0, device=here.device)
+    dist.all_reduce(tensor)
+    tensor.mul_(2)
+    dist.broadcast(tensor, 0)
+    tensor.add_(1)
+    same(tensor, torch.full((count,), here.size * (here.size + 1.0) + 1))
+
+
+def result_right_after_computing(here, count):
+    """What is sent is computed just before, by work that the device may not have begun."""
+    for number in range(5):
+        tensor = torch.full((count,), float(here.rank + number), device=here.device)
+        for _ in range(10):
+            tensor = tensor + 1
+        dist.all_reduce(tensor)
+        each = [rank + number + 10.0 for rank in range(here.size)]
+        same(tensor, torch.full((count,), sum(each)))
+
+
+def forgotten_works(here):
+    """Works whose handles, and tensors, nobody keeps."""
+    for number in range(20):
+        dist.all_reduce(torch.full((1000,), float(number), device=here.device), async_op=True)
+    one(here, all_reduce, torch.float32, (10,), small)
+
+
+def freed_after_issue(here, count):
+    """The memory of what was sent is given to others before it has been read."""
+    out = torch.zeros(here.size * count, device=here.device)
+    given = torch.full((count,), here.rank + 1.0, device=here.device)
+    work = dist.all_gather_into_tensor(out, given, async_op=True)
+    del given
+    others = [torch.full((count,), -1.0, device=here.device) for _ in range(3)]
+    work.wait()
+    same(out, torch.arange(1.0, here.size + 1).repeat_interleave(count))
+    return len(others)
+
+
+def requires_grad_is_kept(here):
+    """Parameters are reduced in place, as they are broadcast at the start of a training."""
+    weight = torch.nn.Parameter(torch.full((3,), float(here.rank), device=here.device))
+    with torch.no_grad():
+        dist.broadcast(weight, 0)
+    dist.broadcast(weight.data, 0)
+    assert weight.requires_grad and weight.is_leaf
+    same(weight, torch.zeros(3))
+
+
+# --- several groups, threads and devices ------------------------------------------------------
+
+
+def synchronize(here):
+    if here.device.type != "cpu":
+        getattr(torch, here.device.type).synchronize()
+
+
+@contextlib.contextmanager
+def new_group(here, *arguments, **named):
+    """A group of the device's kind, as programs make it, that is destroyed at the end."""
+    group = dist.new_group(*arguments, **named)
+    try:
+        yield group
+    finally:
+        if group is not dist.GroupMember.NON_GROUP_MEMBER:
+            dist.destroy_process_group(group)
+
+
+def in_a_new_group(here, collective):
+    with new_group(here) as group:
+        fill = small if collective in REDUCTIONS else bits
+        one(here, collective, torch.float32, (4, 3), fill, group=group)
+
+
+def in_groups_of_one(here):
+    """Every rank makes every group, and is in one."""
+    groups = [dist.new_group([rank]) for rank in range(here.size)]
+    tensor = torch.full((3,), float(here.rank), device=here.device)
+    dist.all_reduce(tensor, group=groups[here.rank])
+    same(tensor, torch.full((3,), float(here.rank)))
+    dist.destroy_process_group(groups[here.rank])
+
+
+def in_a_part(here):
+    """A group of all ranks but the last; the last gets nothing of it."""
+    ranks = list(range(here.size - 1))
+    with new_group(here, ranks) as group:
+        tensor = torch.full((3,), here.rank + 1.0, device=here.device)
+        if here.rank in ranks:
+            dist.all_reduce(tensor, group=group)
+            same(tensor, torch.full((3,), sum(rank + 1.0 for rank in ranks)))
+        else:
+            assert group is dist.GroupMember.NON_GROUP_MEMBER
+    dist.barrier()
+
+
+def in_reversed_order(here):
+    """A group's ranks are those of its list, unless PyTorch sorts it."""
+    with new_group(here, list(reversed(range(here.size)))) as group:
+        call = Call(here, lambda rank, part: bits(rank, (3,), torch.float32, part), group=group)
+        _, check = all_gather(call)
+        check()
+
+
+def subgroups(here):
+    group, _ = dist.new_subgroups(1)
+    tensor = torch.full((3,), float(here.rank), device=here.device)
+    dist.all_reduce(tensor, group=group)
+    same(tensor, torch.full((3,), float(here.rank)))
+
+
+def alternating_groups(here):
+    with new_group(here) as first, new_group(here) as second:
+        for number in range(10):
+            tensor = torch.full((64,), here.rank + float(number), device=here.device)
+            works = [dist.all_reduce(tensor, group=first, async_op=True)]
+            other = torch.full((64,), float(here.rank), device=here.device)
+            works.append(dist.all_reduce(other, group=second, async_op=True))
+            for work in reversed(works):
+                work.wait()
+            ranks = sum(range(here.size))
+            same(tensor, torch.full((64,), float(ranks + here.size * number)))
+            same(other, torch.full((64,), float(ranks)))
+
+
+def two_threads(here, count=30):
+    """Each has its group; the order between them is free, and differs between the ranks."""
+    with new_group(here) as first, new_group(here) as second:
+
+        def work(number):
+            group = (first, second)[number]
+            for step in range(count):
+                tensor = torch.full((100,), float(here.rank + step), device=here.device)
+                dist.all_reduce(tensor, group=group)
+                each = [rank + step for rank in range(here.size)]
+                same(tensor, torch.full((100,), float(sum(each))), f"thread {number}, {step}")
+
+        in_threads(work, 2)
+
+
+def cpu_and_device(here):
+    """One group serves tensors of both, in one order."""
+    works, tensors = [], []
+    for number in range(10):
+        place = here.device if number % 2 else torch.device("cpu")
+        tensors.append(torch.full((50,), float(here.rank + number), device=place))
+        works.append(dist.all_reduce(tensors[-1], async_op=True))
+    for work in works:
+        work.wait()
+    for number, tensor in enumerate(tensors):
+        total = float(sum(rank + number for rank in range(here.size)))
+        same(tensor, torch.full((50,), total))
+
+
+def groups_leave_no_files(here):
+    """Groups that were made and destroyed, time after time, leave no open file."""
+
+    def made(count):
+        for _ in range(count):
+            with new_group(here) as group:
+                dist.all_reduce(torch.ones(3, device=here.device), group=group)
+        return len(os.listdir("/proc/self/fd"))
+
+    before = made(3)
+    after = made(15)
+    assert after <= before + 5, f"{before} files are open after 3 groups, {after} after 15 more"
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+
+def keep_busy(here, stream):
+    """Gives a stream work for some milliseconds."""
+    with on(stream):
+        source, target = (torch.zeros(1 << 20, device=here.device) for _ in range(2))
+        for _ in range(20):
+            target.copy_(source)
+
+
+def result_of_a_side_stream(here, count):
+    """What another stream computes, behind long work, is sent once it is there."""
+    side = torch.Stream(device=here.device)
+    tensor = torch.zeros(count, device=here.device)
+    synchronize(here)
+    keep_busy(here, side)
+    with on(side):
+        tensor.add_(here.rank + 1)
+        dist.all_reduce(tensor)
+        tensor.add_(1)
+    side.synchronize()
+    total = sum(rank + 1.0 for rank in range(here.size))
+    same(tensor, torch.full((count,), total + 1))
+
+
+def wait_under_another_stream(here, count):
+    """The stream that is current at wait(), and no other, sees the result."""
+    first, second = (torch.Stream(device=here.device) for _ in range(2))
+    tensor = torch.zeros(count, device=here.device)
+    synchronize(here)
+    keep_busy(here, first)
+    with on(first):
+        tensor.add_(here.rank + 1)
+        handle = dist.all_reduce(tensor, async_op=True)
+    with on(second):
+        handle.wait()
+        copy = tensor * 2
+    second.synchronize()
+    total = sum(rank + 1.0 for rank in range(here.size))
+    same(copy, torch.full((count,), total * 2))
+
+
+def freed_on_a_side_stream(here, count):
+    """Memory of a side stream, freed after issue, is not given away before it was read."""
+    side = torch.Stream(device=here.device)
+    out = torch.zeros(here.size * count, device=here.device)
+    synchronize(here)
+    with on(side):
+        given = torch.full((count,), here.rank + 1.0, device=here.device)
+        handle = dist.all_gather_into_tensor(out, given, async_op=True)
+        del given
+        for _ in range(3):
+            torch.full((count,), -1.0, device=here.device)
+        handle.wait()
+    side.synchronize()
+    same(out, torch.arange(1.0, here.size + 1).repeat_interleave(count))
+
+
+def results_freed_before_the_end(here, count):
+    """A result that nobody keeps is not written after its memory was given to others."""
+    side = torch.Stream(device=here.device)
+    for _ in range(3):
+        with on(side):
+            tensor = torch.full((count,), 1.0, device=here.device)
+            dist.all_reduce(tensor, async_op=True)
+            del tensor
+            kept = torch.full((count,), 5.0, device=here.device)
+        dist.barrier()
+        side.synchronize()
+        same(kept, torch.full((count,), 5.0))
+
+
+def alternating_streams(here, count=2000):
+    """One group, from two streams in turn: works keep the order in which they were issued."""
+    streams = [torch.Stream(device=here.device) for _ in range(2)]
+    tensors = [torch.zeros(count, device=here.device) for _ in streams]
+    synchronize(here)
+    for step in range(10):
+        with on(streams[step % 2]):
+            tensors[step % 2].add_(here.rank + step)
+            dist.all_reduce(tensors[step % 2])
+    for stream in streams:
+        stream.synchronize()
+    expected = [0.0, 0.0]
+    for step in range(10):
+        ranks = sum(range(here.size)) + here.size * step
+        expected[step % 2] = expected[step % 2] * here.size + ranks
+    for tensor, number in zip(tensors, expected):
+        same(tensor, torch.full((count,), number))
+
+
+def chained_on_a_side_stream(here, count=2000):
+    """Callbacks of a future compute after the result is there, whichever stream is current."""
+    side = torch.Stream(device=here.device)
+    synchronize(here)
+    keep_busy(here, side)
+    with on(side):
+        tensor = torch.full((count,), here.rank + 1.0, device=here.device)
+        future = dist.all_reduce(tensor, async_op=True).get_future()
+        chained = future.then(lambda done: done.value()[0] * 2)
+        result = chained.wait() + 1
+    side.synchronize()
+    same(result, torch.full((count,), 2 * sum(r + 1.0 for r in range(here.size)) + 1))
+
+
+def events_after_wait(here, count):
+    """An event recorded after wait() has come only when the result is there."""
+    tensor = torch.full((count,), 1.0, device=here.device)
+    handle = dist.all_reduce(tensor, async_op=True)
+    handle.wait()
+    event = torch.Event(device=here.device.type)
+    event.record(current(here.device))
+    event.synchronize()
+    side = torch.Stream(device=here.device)
+    with on(side):  # does not wait for the first stream
+        copy = tensor.clone()
+    side.synchronize()
+    same(copy, torch.full((count,), float(here.size)))

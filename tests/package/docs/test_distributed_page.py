@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of docs/distributed.md, typed on two machines, both of which are this one."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "distributed.md"
+PYTHON = os.environ["BACKENDKIT_TEST_PYTHON"]
+COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+
+TRAIN = """
+import torch
+import torch.distributed as dist
+
+dist.init_process_group()
+layer = torch.nn.Linear(2, 1, device="foo")
+model = torch.nn.parallel.DistributedDataParallel(layer)
+model(torch.ones(4, 2, device="foo") * dist.get_rank()).sum().backward()
+print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {layer.weight.grad.tolist()}\\n", end="")
+dist.destroy_process_group()
+"""
+
+#: Stand-ins: `torchrun` of the Python that has the backend, and what SLURM brings.
+PROGRAMS = {
+    "torchrun": f'exec {PYTHON} -m torch.distributed.run "$@"',
+    "scontrol": 'test "$*" = "show hostnames node[0-1]" && echo localhost',
+    "srun": """
+test "$1" = --ntasks-per-node=1
+shift
+export SLURM_NNODES=2 SLURM_JOB_ID=7 SLURM_JOB_NODELIST='node[0-1]'
+"$@" &
+"$@"
+wait $!
+""",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda text: text.split()[0])
+def test_commands(command: str, tmp_path: Path) -> None:
+    for name, text in PROGRAMS.items():
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh -e\n{text}\n")
+        program.chmod(0o755)
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert command.count(":29500") == 1
+    script = command.replace("node0:", "localhost:").replace(":29500", f":{free_port()}")
+    if "srun" not in script:  # which types it on each machine
+        script = f"machine() {{\n{script}}}\nmachine &\nmachine\nwait $!\n"
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "FOO_SIMULATOR_DEVICES": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
+    assert said == [f"rank {rank} of 2: [[2.0, 2.0]]" for rank in range(2)]
