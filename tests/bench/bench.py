@@ -18,14 +18,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from distributed import bench_distributed
 from fallback import bench_fallback
 from memory import bench_allocator, bench_copies
 from opencl import bench_opencl
 from overhead import bench_operators
+from ranks import bench_ranks
 from scale import bench_scale
 from threads import bench_threads
 
 RUNS = 5
+#: Parts that take minutes, or need more packages: only when they are asked for.
+LONG = ("endurance", "ranks", "opencl")
 IMPORT_RUNS = 41
 
 # Operators that torchgen's generator of backend stubs accepts as kernels.
@@ -225,17 +229,19 @@ def main() -> None:
         "allocator": lambda work: bench_allocator(work, table),
         "copies": lambda work: bench_copies(work, table),
         "threads": lambda work: bench_threads(work, table, options.seconds),
-        "endurance": lambda work: bench_endurance(work, options.steps),
+        "distributed": lambda work: bench_distributed(work, table),
+        "endurance": lambda work: bench_endurance(work, options.steps or 200_000),
+        "ranks": lambda work: bench_ranks(work, table, options.steps or 10_000),
         "opencl": lambda work: bench_opencl(work, table, environment),
     }
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}")
-    parser.add_argument("--steps", type=int, default=200_000, help="of endurance")
+    parser.add_argument("--steps", type=int, help="of endurance (200000) and ranks (10000)")
     parser.add_argument(
         "--seconds", type=float, default=24, help="of each kind of work of threads: %(default)s"
     )
     options = parser.parse_args()
-    chosen = options.parts or [part for part in parts if part not in ("endurance", "opencl")]
+    chosen = options.parts or [part for part in parts if part not in LONG]
     for name in chosen:
         if name not in parts:
             sys.exit(f"error: unknown part `{name}`\nnote: the parts are {', '.join(parts)}")

@@ -26,6 +26,12 @@ def small(rank, shape, dtype, part=0):
     return numbers.to(dtype)
 
 
+def large(rank, shape, dtype, part=0):
+    """Numbers about 2**63, below which an int64 ends."""
+    numbers = torch.randint(-4, 4, shape, generator=_random(rank, part))
+    return numbers.bitwise_xor(torch.iinfo(torch.int64).min).view(dtype)
+
+
 def bits(rank, shape, dtype, part=0):
     """Any pattern of bits, such as those of NaN; the values of a bool are two."""
     count = torch.Size(shape).numel() * dtype.itemsize
@@ -64,6 +70,9 @@ def operation(name):
 
 def combined(name, tensors):
     """What a reduction of these gives."""
+    dtype = tensors[0].dtype
+    if dtype in (torch.uint16, torch.uint32, torch.uint64):  # the CPU has little arithmetic of them
+        return _of_unsigned(name, tensors).to(dtype)
     stack = torch.stack(tensors)
     if stack.dtype is torch.bool:
         name = {"SUM": "BOR", "MAX": "BOR", "PRODUCT": "BAND", "MIN": "BAND"}.get(name, name)
@@ -79,6 +88,14 @@ def combined(name, tensors):
         return stack.prod(0).to(stack.dtype)
     total = stack.sum(0).to(stack.dtype)
     return {"SUM": total, "AVG": total / len(tensors), "PREMUL_SUM": total * 0.5}[name]
+
+
+def _of_unsigned(name, tensors):
+    if name not in ("MIN", "MAX") or tensors[0].dtype is not torch.uint64:
+        return combined(name, [one.to(torch.int64) for one in tensors])
+    lowest = torch.iinfo(torch.int64).min  # with it, unsigned numbers are in the order of signed
+    moved = [one.view(torch.int64).bitwise_xor(lowest) for one in tensors]
+    return combined(name, moved).bitwise_xor(lowest).view(torch.uint64)
 
 
 def reduced(name, got, tensors):

@@ -29,20 +29,22 @@ def having(*names):
 
 FLOATS = having("float64", "float32", "float16", "bfloat16")
 INTEGERS = having("uint8", "int8", "int16", "int32", "int64")
+UNSIGNED = having("uint16", "uint32", "uint64")
 COMPLEX = having("complex64", "complex128")
 FLOAT8 = having("float8_e4m3fn", "float8_e5m2")
-DTYPES = [*FLOATS, *INTEGERS, torch.bool, *COMPLEX, *FLOAT8]
+DTYPES = [*FLOATS, *INTEGERS, *UNSIGNED, torch.bool, *COMPLEX, *FLOAT8]
+WHOLE = [*INTEGERS, *UNSIGNED, torch.bool]
 #: The dtypes that each operator has arithmetic for.
 OPERATORS = {
-    "SUM": [*FLOATS, *INTEGERS, torch.bool, *COMPLEX],
+    "SUM": [*FLOATS, *WHOLE, *COMPLEX],
     "AVG": FLOATS + COMPLEX,
     "PREMUL_SUM": FLOATS,
-    "MIN": [*FLOATS, *INTEGERS, torch.bool],
-    "MAX": [*FLOATS, *INTEGERS, torch.bool],
-    "PRODUCT": [*FLOATS, *INTEGERS, torch.bool],
-    "BAND": [*INTEGERS, torch.bool],
-    "BOR": [*INTEGERS, torch.bool],
-    "BXOR": [*INTEGERS, torch.bool],
+    "MIN": [*FLOATS, *WHOLE],
+    "MAX": [*FLOATS, *WHOLE],
+    "PRODUCT": [*FLOATS, *WHOLE],
+    "BAND": WHOLE,
+    "BOR": WHOLE,
+    "BXOR": WHOLE,
 }
 SHAPES = [(), (0,), (0, 3), (1,), (7,), (3, 5), (2, 3, 4), (1, 1, 1, 1)]
 #: Those that an array of a result for each rank can have.
@@ -97,7 +99,7 @@ def test_data_of_sizes_about_powers_of_two(ranks, size):
 
 @pytest.mark.parametrize("collective", each(MOVES))
 def test_data_of_megabytes(ranks, collective):
-    ranks(programs.one, collective, torch.uint8, (2**21 + 5,))
+    ranks(programs.one, collective, torch.uint8, (2**22 + 5,))
 
 
 def test_40_megabytes(ranks):
@@ -175,6 +177,12 @@ def test_sums_of_sparse_tensors(ranks, dtype, async_op):
     ranks(programs.sparse_sum, dtype, async_op)
 
 
+@pytest.mark.parametrize("op", ["MIN", "MAX"])
+@pytest.mark.parametrize("collective", each([programs.all_reduce, programs.reduce_scatter]))
+def test_extrema_of_numbers_beyond_int64(ranks, collective, op):
+    ranks(programs.one, collective, torch.uint64, (3,), programs.large, op=op)
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_all_reduce_of_every_shape(ranks, shape):
     ranks(programs.one, programs.all_reduce, torch.float32, shape, programs.small)
@@ -188,7 +196,7 @@ def test_reduce_scatter_of_every_shape(ranks, shape):
 @pytest.mark.parametrize("op", ["SUM", "AVG", "MAX"])
 @pytest.mark.parametrize("collective", each(REDUCTIONS))
 def test_reductions_of_megabytes(ranks, collective, op):
-    ranks(programs.one, collective, torch.float32, (2**19 + 5,), programs.small, op=op)
+    ranks(programs.one, collective, torch.float32, (2**20 + 5,), programs.small, op=op)
 
 
 # --- works and futures ------------------------------------------------------------------------
@@ -238,6 +246,10 @@ def test_works_that_nobody_keeps_and_parameters(ranks, program):
     ranks(program)
 
 
+def test_events_of_a_profile(ranks):
+    ranks(works.events_of_a_profile)
+
+
 # --- streams ----------------------------------------------------------------------------------
 
 
@@ -249,6 +261,8 @@ def test_works_that_nobody_keeps_and_parameters(ranks, program):
         [
             works.result_of_a_side_stream,
             works.wait_under_another_stream,
+            works.results_overwrite_what_was_read,
+            works.message_of_a_side_stream,
             works.freed_on_a_side_stream,
             works.results_freed_before_the_end,
             works.chained_on_a_side_stream,
@@ -262,6 +276,11 @@ def test_side_streams(ranks, program, count):
 @pytest.mark.needs("streams")
 def test_streams_in_turn(ranks):
     ranks(works.alternating_streams)
+
+
+@pytest.mark.needs("streams")
+def test_barrier_waits_for_the_device(ranks):
+    ranks(works.barrier_after_long_work)
 
 
 @pytest.mark.needs("streams", "events")

@@ -214,15 +214,19 @@ def test_hooks_and_attributes_stay(device):
 def test_an_optimizer_in_backward(device):
     """A hook of a parameter takes the step of its own optimizer."""
     here, there = net(), net()
+    hooks = []
     for model in (here, there):
         steps = {one: OPTIMIZERS["SGD"]([one]) for one in model.parameters() if one.requires_grad}
         for one in steps:
-            one.register_post_accumulate_grad_hook(lambda one, steps=steps: steps[one].step())
+            step = one.register_post_accumulate_grad_hook(lambda one, all_=steps: all_[one].step())
+            hooks.append(step)
     there.to(device)
     loss_of(here, "cpu").backward()
     loss_of(there, device).backward()
     for one, two in zip(there.parameters(), here.parameters()):
         torch.testing.assert_close(one.detach().cpu(), two.detach())
+    for hook in hooks:  # with them, the parameters would stay for ever
+        hook.remove()
 
 
 def test_a_parameter_s_class_stays(device):

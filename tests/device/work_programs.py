@@ -139,6 +139,18 @@ def freed_after_issue(here, count):
     return len(others)
 
 
+def events_of_a_profile(here):
+    """A profile shows collectives by the name of the group, with the shapes of what they read."""
+    tensor = small(here.rank, (5,), torch.float32).to(here.device)
+    out = [torch.zeros(5, device=here.device) for _ in range(here.size)]
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(tensor)
+        dist.all_gather(out, tensor)
+    for name in ("all_reduce", "all_gather"):
+        events = [one for one in profile.function_events if one.name.endswith(f":{name}")]
+        assert [one.input_shapes for one in events] == [[[5]]], (name, events)
+
+
 def requires_grad_is_kept(here):
     """Parameters are reduced in place, as they are broadcast at the start of a training."""
     weight = torch.nn.Parameter(torch.full((3,), float(here.rank), device=here.device))
@@ -309,6 +321,44 @@ def wait_under_another_stream(here, count):
     second.synchronize()
     total = sum(rank + 1.0 for rank in range(here.size))
     same(copy, torch.full((count,), total * 2))
+
+
+def results_overwrite_what_was_read(here, count):
+    """A result comes after what the stream, which is busy, has still to read of the tensor."""
+    side = torch.Stream(device=here.device)
+    tensor = torch.full((count,), here.rank + 1.0, device=here.device)
+    synchronize(here)
+    if here.rank:  # the first rank, which sends, is not
+        keep_busy(here, side)
+    with on(side):
+        copy = tensor * 2
+        dist.broadcast(tensor, 0)
+    side.synchronize()
+    same(copy, torch.full((count,), 2 * (here.rank + 1.0)))
+    same(tensor, torch.ones(count))
+
+
+def message_of_a_side_stream(here, count):
+    """What a stream computes, behind long work, is sent to one rank once it is there."""
+    side = torch.Stream(device=here.device)
+    tensor, out = (torch.zeros(count, device=here.device) for _ in range(2))
+    synchronize(here)
+    keep_busy(here, side)
+    with on(side):
+        tensor.add_(here.rank + 1)
+        works = [dist.isend(tensor, here.next), dist.irecv(out, here.before)]
+        for work in works:
+            work.wait()
+    side.synchronize()
+    same(out, torch.full((count,), here.before + 1.0))
+
+
+def barrier_after_long_work(here):
+    """Who passes a barrier knows that the devices have done what they were given before it."""
+    stream = current(here.device)
+    keep_busy(here, stream)
+    dist.barrier()
+    assert stream.query()
 
 
 def freed_on_a_side_stream(here, count):

@@ -28,6 +28,7 @@ class StagedBuffer {
                 : at::empty(device_.sizes(), host.pinned_memory(device_facts().has_pinned_memory));
   }
 
+  const at::Tensor& tensor() const { return tensor_; }
   std::int64_t bytes() const { return host_.numel(); }
 
   /// The bytes from `begin` to `end` on the host.

@@ -56,6 +56,17 @@ class StagedCall {
 
   std::optional<c10::DeviceIndex> device() const { return device_; }
 
+  /// The tensors that the call reads, or, if there are none, those that it writes; for profiles.
+  std::vector<at::Tensor> inputs() const {
+    std::vector<at::Tensor> read;
+    std::vector<at::Tensor> all;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      all.push_back(buffers_[i].tensor());
+      if (reads_[i]) read.push_back(all.back());
+    }
+    return read.empty() ? all : read;
+  }
+
   /// Starts the copies to the host, after what the current stream has to do now.
   void start(const StagingStreams& streams) {
     streams_ = streams;
@@ -120,6 +131,7 @@ class StagedCall {
                       "the tensors of one call must be on one device");
     device_ = device;
     const c10::DeviceGuard guard(tensor.device());
+    reads_.push_back(reads);
     writes_.push_back(writes);
     return buffers_.emplace_back(tensor, reads);
   }
@@ -133,6 +145,7 @@ class StagedCall {
   bool shared() const { return !buffers_.empty() && buffers_.front().is_shared(); }
 
   std::deque<Buffer> buffers_;  // a deque, because ranges point to them
+  std::vector<bool> reads_;
   std::vector<bool> writes_;
   std::vector<Step> steps_;
   std::optional<c10::DeviceIndex> device_;

@@ -84,8 +84,10 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     for (const WorkPtr& one : works) {
       for (const at::Tensor& output : one->result()) outputs.push_back(output);
     }
-    auto all = c10::make_intrusive<Work>(rank(), c10d::OpType::COALESCED, name_ + ":coalesced",
-                                         std::move(outputs), waiters_, collectives_started_);
+    const std::vector<at::Tensor> inputs = outputs;
+    auto all =
+        c10::make_intrusive<Work>(rank(), c10d::OpType::COALESCED, name_ + ":coalesced", inputs,
+                                  std::move(outputs), waiters_, collectives_started_);
     waiters_.run([group = this->shared_from_this(), all, works = std::move(works)] {
       group->guarded(nullptr, all, [&] {
         std::optional<Work::End> last;
@@ -119,8 +121,8 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
                 std::uint64_t number) {
     device_facts().check_not_forked();
     TORCH_CHECK(!closed_, "the process group ", name_, " was destroyed");
-    auto work = c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, std::move(outputs),
-                                          waiters_, number);
+    auto work = c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, call.inputs(),
+                                          std::move(outputs), waiters_, number);
     if (const auto device = call.device()) call.start(streams(*device));
     return work;
   }

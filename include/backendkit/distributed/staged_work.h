@@ -24,9 +24,10 @@ class StagedWork final : public c10d::Work {
     StreamPoint point;
   };
 
-  StagedWork(int rank, c10d::OpType type, std::string name, std::vector<at::Tensor> outputs,
-             Lane callbacks, std::uint64_t number)
-      : c10d::Work(rank, type, name.c_str()),
+  /// A profile shows `name`, and the shapes of `inputs`.
+  StagedWork(int rank, c10d::OpType type, std::string name, const std::vector<at::Tensor>& inputs,
+             std::vector<at::Tensor> outputs, Lane callbacks, std::uint64_t number)
+      : c10d::Work(rank, type, name.c_str(), inputs),
         name_(std::move(name)),
         outputs_(std::move(outputs)),
         callbacks_(std::move(callbacks)),

@@ -2,6 +2,7 @@
 """Faults that a backend may have, and the device tests that notice each."""
 
 from faults_of_devices import GRAPHS, MEMORY, STATE, SYNCHRONIZATION, VALUES
+from faults_of_groups import ARITHMETIC, BYTES, ORDER, WORKS
 from faults_of_programs import (
     CPU_PROGRAMS,
     DRIVER,
@@ -25,4 +26,8 @@ FAULTS = [
     *CPU_PROGRAMS,
     *PLACE,
     *LIKENESS,
+    *ORDER,
+    *BYTES,
+    *ARITHMETIC,
+    *WORKS,
 ]

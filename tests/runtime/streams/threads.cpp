@@ -159,7 +159,7 @@ bool copies_wait_their_turn() {
   for (int number = 1; number < kThreads; ++number) {
     threads.emplace_back([&] {
       const c10::DataPtr block = backendkit::Allocator<Runtime>::instance().allocate(kBytes);
-      const std::array<char, kBytes> there{};
+      static const std::array<char, kBytes> there{};  // the device may read it after the thread
       Transfers transfers;
       transfers.begin(block.get(), there.data(), kBytes, CopyKind::kHostToDevice, 0, nullptr);
       ++copied;

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives on the device beside those of Gloo on the CPU, and how training hides them.
+
+Ranks are processes of this machine. All that is compared is measured in turns, in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve()
+RANKS = 2
+#: Bytes of a tensor, and how many times it is reduced.
+SIZES = ((4, 400), (64 << 10, 200), (1 << 20, 80), (64 << 20, 15))
+STEPS = 15
+UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (1, "B"))
+
+
+def text_of(size: int) -> str:
+    unit, name = next(one for one in UNITS if size >= one[0])
+    return f"{size // unit} {name}"
+
+
+# --- what a rank does -------------------------------------------------------------------------
+
+
+def in_turns(calls: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+    """Median seconds of each call, which all ranks begin together; the first round is left out."""
+    import torch.distributed as dist
+
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(rounds + 1):
+        for name, call in calls.items():
+            dist.monitored_barrier()
+            started = time.perf_counter()
+            call()
+            if number:
+                times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(all_) for name, all_ in times.items()}
+
+
+def reductions(device: str) -> dict[str, dict[str, float]]:
+    import torch
+    import torch.distributed as dist
+
+    found = {}
+    for size, rounds in SIZES:
+        host = torch.zeros(size // 4)
+        there = host.to(device)
+
+        def on_device(tensor: torch.Tensor = there) -> None:
+            dist.all_reduce(tensor)
+            torch.accelerator.synchronize()
+
+        calls = {"Gloo": lambda tensor=host: dist.all_reduce(tensor), "device": on_device}
+        found[text_of(size)] = in_turns(calls, rounds)
+    return found
+
+
+def training(device: str) -> dict[str, float]:
+    """Steps of DistributedDataParallel with and without its reductions, and these by themselves."""
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    layers = [layer for _ in range(8) for layer in (nn.Linear(1024, 1024), nn.ReLU())]
+    model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers).to(device))
+    batch = torch.randn(256, 1024).to(device)
+    gradients = torch.zeros(sum(one.numel() for one in model.parameters()), device=device)
+
+    def step() -> None:
+        model(batch).square().mean().backward()
+        torch.accelerator.synchronize()
+
+    def step_of_one_rank() -> None:
+        with model.no_sync():
+            step()
+
+    def reduce() -> None:
+        dist.all_reduce(gradients)
+        torch.accelerator.synchronize()
+
+    return in_turns({"with": step, "without": step_of_one_rank, "alone": reduce}, STEPS)
+
+
+def rank_of(device: str, output: str) -> None:
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    module = getattr(torch, device)
+    module.set_device(int(os.environ["LOCAL_RANK"]) % module.device_count())
+    dist.init_process_group()
+    found = {"reductions": reductions(device), "training": training(device)}
+    if dist.get_rank() == 0:
+        Path(output).write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+# --- what starts them -------------------------------------------------------------------------
+
+
+def torchrun(
+    script: Path,
+    work: Path,
+    *arguments: str,
+    ranks: int = RANKS,
+    python: str | None = None,
+    **environment: str,
+) -> Any:
+    """Runs a script as ranks, the first of which writes JSON to `--output`; returns that."""
+    output = work / "found.json"
+    command = [python or os.environ["BACKENDKIT_TEST_PYTHON"], "-m", "torch.distributed.run"]
+    command += ["--standalone", f"--nproc-per-node={ranks}", str(script), *arguments]
+    done = subprocess.run(
+        [*command, "--output", str(output)],
+        cwd=work,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return json.loads(output.read_text())
+
+
+def host_accessible(work: Path) -> Path:
+    """Where the starter project's backend is, built for memory that the host can access."""
+    tools = Path(os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"])
+    project, wheels, site = work / "foo", work / "wheels", work / "site"
+    subprocess.run([os.environ["BACKENDGEN"], "-C", work, "new", "foo"], check=True)
+    header = project / "csrc" / "runtime.h"
+    text = header.read_text(encoding="utf-8")
+    declared = "static constexpr bool host_accessible = true;"
+    text, count = re.subn(r"(struct Runtime \{\n)", rf"\1  {declared}\n", text)
+    assert count == 1
+    header.write_text(text, encoding="utf-8")
+    pip = [tools, "-m", "pip", "-q"]
+    wheel = ["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, project]
+    subprocess.run([*pip, *wheel], check=True, cwd=work)
+    install = ["install", "--no-index", "--no-deps", "--target", site, *wheels.glob("*.whl")]
+    subprocess.run([*pip, *install], check=True, cwd=work)
+    return site
+
+
+def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> None:
+    """all_reduce staged and in memory that the host can access, beside Gloo's on CPU tensors."""
+    staged = torchrun(HERE, work)
+    base, site = os.environ["BACKENDKIT_TEST_BASE_PYTHON"], str(host_accessible(work))
+    shared = torchrun(HERE, work, python=base, PYTHONPATH=site)
+    rows = []
+    for kind, found in (("staged", staged), ("host_accessible", shared)):
+        for size, times in found["reductions"].items():
+            gloo, ours = times["Gloo"] * 1000, times["device"] * 1000
+            remark = f"Gloo on the CPU {gloo:.3f} ms, {ours / gloo:.2f} x"
+            rows.append((f"{size}, {kind}", f"{ours:.3f} ms", remark))
+    rounds = ", ".join(str(count) for _, count in SIZES)
+    table(f"all_reduce between {RANKS} processes, medians of {rounds}, in turns", rows)
+    times = {name: value * 1000 for name, value in staged["training"].items()}
+    hidden = 1 - (times["with"] - times["without"]) / times["alone"]
+    table(
+        "A step of DistributedDataParallel, 8 layers of 1024 x 1024, staged",
+        [
+            ("with reductions of the gradients", f"{times['with']:.1f} ms", f"median of {STEPS}"),
+            ("without (no_sync)", f"{times['without']:.1f} ms", ""),
+            ("these reductions by themselves", f"{times['alone']:.1f} ms", ""),
+            ("of which a step hides", f"{hidden:.0%}", ""),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="foo")
+    parser.add_argument("--output", required=True)
+    options = parser.parse_args()
+    rank_of(options.device, options.output)
