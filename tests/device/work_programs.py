@@ -354,10 +354,10 @@ def message_of_a_side_stream(here, count):
 
 
 def barrier_after_long_work(here):
-    """Who passes a barrier knows that the devices have done what they were given before it."""
+    """A barrier on the device is passed after what the device was given before it."""
     stream = current(here.device)
     keep_busy(here, stream)
-    dist.barrier()
+    dist.barrier(device_ids=[here.device.index])
     assert stream.query()
 
 
