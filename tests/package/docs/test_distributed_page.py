@@ -14,7 +14,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "distributed.md"
 PYTHON = os.environ["BACKENDKIT_TEST_PYTHON"]
-COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+TEXT = PAGE.read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.M | re.S)
+#: Calls, and what each makes a group for.
+CALLS = re.findall(r"^\| `(init_\w+\(.*?\))` \| (.*) \|$", TEXT, re.M)
 
 TRAIN = """
 import torch
@@ -79,3 +82,39 @@ def test_commands(command: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     said = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
     assert said == [f"rank {rank} of 2: [[2.0, 2.0]]" for rank in range(2)]
+
+
+def alone(code: str, folder: Path) -> str:
+    """What the only process of a group prints."""
+    environment = {**os.environ, "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
+    environment.update(RANK="0", WORLD_SIZE="1", GLOO_SOCKET_IFNAME="lo")
+    done = subprocess.run(
+        [PYTHON, "-c", code],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("call", "group"), CALLS)
+def test_calls(call: str, group: str, tmp_path: Path) -> None:
+    code = f"""
+import torch
+from torch.distributed import *
+from torch.distributed.device_mesh import init_device_mesh
+{call.replace("(2,)", "(1,)")}
+all_reduce(torch.ones(1, device="foo"))
+print(sorted(one.type for one in group.WORLD._device_types))
+destroy_process_group()
+"""
+    kinds = [kind for kind, word in (("cpu", "CPU"), ("foo", "device")) if word in group]
+    assert alone(code, tmp_path) == f"{kinds}\n"
+
+
+def test_the_first_program(tmp_path: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", TEXT.split("## ")[0], re.M | re.S)
+    assert alone(f"{code}print(tensor.tolist())\n", tmp_path) == "[1.0, 1.0, 1.0, 1.0]\n"

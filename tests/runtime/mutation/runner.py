@@ -19,7 +19,8 @@ import traceback
 from dataclasses import dataclass
 from typing import IO
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+if __name__ == "__main__":  # and not in processes that tests spawn, which import this module
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import pytest
 import torch  # noqa: F401
