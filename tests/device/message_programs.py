@@ -38,6 +38,22 @@ def tags_out_of_order(here):
             same(out, bits(0, (10,), torch.float32, tag), f"tag {tag}")
 
 
+def answer_before_an_older_message(here):
+    """A message that comes while an older one is awaited is there at once."""
+    first, second = (torch.zeros(10, device=here.device) for _ in range(2))
+    given = torch.ones(10, device=here.device)
+    if here.rank == 0:
+        older, newer = dist.irecv(first, 1, tag=1), dist.irecv(second, 1, tag=2)
+        newer.wait()
+        dist.send(second, 1, tag=3)
+        older.wait()
+        same(first, torch.full((10,), 2.0))
+    elif here.rank == 1:
+        dist.send(given, 0, tag=2)
+        dist.recv(second, 0, tag=3)
+        dist.send(given + second, 0, tag=1)
+
+
 def recv_any_source(here):
     """Rank 0 receives from every other, and is told from which."""
     if here.rank:

@@ -216,6 +216,10 @@ def test_then_of_a_future(ranks):
     ranks(works.then_of_a_future)
 
 
+def test_a_collective_in_a_callback(ranks):
+    ranks(works.collective_in_a_callback)
+
+
 def test_collected_futures(ranks):
     ranks(works.collected_futures)
 
@@ -278,7 +282,7 @@ def test_streams_in_turn(ranks):
     ranks(works.alternating_streams)
 
 
-@pytest.mark.needs("streams")
+@pytest.mark.needs("streams", "events")
 def test_barrier_waits_for_the_device(ranks):
     ranks(works.barrier_after_long_work)
 
@@ -327,6 +331,7 @@ def test_groups_leave_no_files(ranks):
     each(
         [
             messages.tags_out_of_order,
+            messages.answer_before_an_older_message,
             messages.recv_any_source,
             messages.batch,
             messages.batch_of_several,

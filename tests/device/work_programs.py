@@ -60,6 +60,20 @@ def then_of_a_future(here):
     assert chained.done()
 
 
+def collective_in_a_callback(here):
+    """What is chained to a future may start another collective, and wait for it."""
+    tensor = small(here.rank, (10,), torch.float32).to(here.device)
+
+    def again(done):
+        other = done.value()[0].clone()
+        dist.all_reduce(other)
+        return other
+
+    chained = dist.all_reduce(tensor, async_op=True).get_future().then(again)
+    total = combined("SUM", [small(rank, (10,), torch.float32) for rank in range(here.size)])
+    same(chained.wait(), total * here.size)
+
+
 def collected_futures(here):
     tensors = [small(here.rank, (50,), torch.float32, part).to(here.device) for part in range(4)]
     futures = [dist.all_reduce(one, async_op=True).get_future() for one in tensors]
@@ -283,22 +297,35 @@ def groups_leave_no_files(here):
 # --- streams ----------------------------------------------------------------------------------
 
 
-def keep_busy(here, stream):
+def keep_busy(here, stream, copies=20):
     """Gives a stream work for some milliseconds."""
     with on(stream):
         source, target = (torch.zeros(1 << 20, device=here.device) for _ in range(2))
-        for _ in range(20):
+        for _ in range(copies):
             target.copy_(source)
+
+
+def late(here, stream, value, count):
+    """A tensor that gets its value when the stream has done long work.
+
+    Only a copy within the device is sure to be left to the stream: other operators may fall back to
+    the CPU, for which the host waits.
+    """
+    with on(stream):
+        source = torch.full((count,), float(value), device=here.device)
+        tensor = torch.zeros(count, device=here.device)
+    synchronize(here)
+    keep_busy(here, stream)
+    with on(stream):
+        tensor.copy_(source)
+    return tensor
 
 
 def result_of_a_side_stream(here, count):
     """What another stream computes, behind long work, is sent once it is there."""
     side = torch.Stream(device=here.device)
-    tensor = torch.zeros(count, device=here.device)
-    synchronize(here)
-    keep_busy(here, side)
+    tensor = late(here, side, here.rank + 1, count)
     with on(side):
-        tensor.add_(here.rank + 1)
         dist.all_reduce(tensor)
         tensor.add_(1)
     side.synchronize()
@@ -309,43 +336,41 @@ def result_of_a_side_stream(here, count):
 def wait_under_another_stream(here, count):
     """The stream that is current at wait(), and no other, sees the result."""
     first, second = (torch.Stream(device=here.device) for _ in range(2))
-    tensor = torch.zeros(count, device=here.device)
-    synchronize(here)
-    keep_busy(here, first)
-    with on(first):
-        tensor.add_(here.rank + 1)
-        handle = dist.all_reduce(tensor, async_op=True)
-    with on(second):
-        handle.wait()
-        copy = tensor * 2
-    second.synchronize()
     total = sum(rank + 1.0 for rank in range(here.size))
-    same(copy, torch.full((count,), total * 2))
+    for _ in range(20 if count < 1000 else 3):  # whether the stream waits is a matter of moments
+        copy = torch.zeros(count, device=here.device)
+        tensor = late(here, first, here.rank + 1, count)
+        with on(first):
+            handle = dist.all_reduce(tensor, async_op=True)
+        with on(second):
+            handle.wait()
+            copy.copy_(tensor)
+        second.synchronize()
+        same(copy, torch.full((count,), total))
 
 
 def results_overwrite_what_was_read(here, count):
     """A result comes after what the stream, which is busy, has still to read of the tensor."""
     side = torch.Stream(device=here.device)
     tensor = torch.full((count,), here.rank + 1.0, device=here.device)
+    copy = torch.zeros(count, device=here.device)
     synchronize(here)
     if here.rank:  # the first rank, which sends, is not
         keep_busy(here, side)
     with on(side):
-        copy = tensor * 2
+        copy.copy_(tensor)
         dist.broadcast(tensor, 0)
     side.synchronize()
-    same(copy, torch.full((count,), 2 * (here.rank + 1.0)))
+    same(copy, torch.full((count,), here.rank + 1.0))
     same(tensor, torch.ones(count))
 
 
 def message_of_a_side_stream(here, count):
     """What a stream computes, behind long work, is sent to one rank once it is there."""
     side = torch.Stream(device=here.device)
-    tensor, out = (torch.zeros(count, device=here.device) for _ in range(2))
-    synchronize(here)
-    keep_busy(here, side)
+    out = torch.zeros(count, device=here.device)
+    tensor = late(here, side, here.rank + 1, count)
     with on(side):
-        tensor.add_(here.rank + 1)
         works = [dist.isend(tensor, here.next), dist.irecv(out, here.before)]
         for work in works:
             work.wait()
@@ -356,22 +381,24 @@ def message_of_a_side_stream(here, count):
 def barrier_after_long_work(here):
     """A barrier on the device is passed after what the device was given before it."""
     stream = current(here.device)
-    keep_busy(here, stream)
+    keep_busy(here, stream, copies=200)
+    event = torch.Event(device=here.device.type)
+    event.record(stream)
     dist.barrier(device_ids=[here.device.index])
-    assert stream.query()
+    assert event.query()
 
 
 def freed_on_a_side_stream(here, count):
     """Memory of a side stream, freed after issue, is not given away before it was read."""
     side = torch.Stream(device=here.device)
     out = torch.zeros(here.size * count, device=here.device)
-    synchronize(here)
+    wrong = torch.full((count,), -1.0, device=here.device)
+    given = late(here, side, here.rank + 1, count)
     with on(side):
-        given = torch.full((count,), here.rank + 1.0, device=here.device)
         handle = dist.all_gather_into_tensor(out, given, async_op=True)
         del given
         for _ in range(3):
-            torch.full((count,), -1.0, device=here.device)
+            torch.empty(count, device=here.device).copy_(wrong)
         handle.wait()
     side.synchronize()
     same(out, torch.arange(1.0, here.size + 1).repeat_interleave(count))
@@ -380,15 +407,22 @@ def freed_on_a_side_stream(here, count):
 def results_freed_before_the_end(here, count):
     """A result that nobody keeps is not written after its memory was given to others."""
     side = torch.Stream(device=here.device)
-    for _ in range(3):
+    source = torch.full((count,), 5.0, device=here.device)
+    synchronize(here)
+    for _ in range(20 if count < 1000 else 3):
+        kept = []
         with on(side):
             tensor = torch.full((count,), 1.0, device=here.device)
-            dist.all_reduce(tensor, async_op=True)
+            handle = dist.all_reduce(tensor, async_op=True)
             del tensor
-            kept = torch.full((count,), 5.0, device=here.device)
+            while len(kept) < 3 or not handle.is_completed() and len(kept) < 50:
+                kept.append(torch.empty(count, device=here.device).copy_(source))
+            del handle
+            kept += [torch.empty(count, device=here.device).copy_(source) for _ in range(3)]
         dist.barrier()
         side.synchronize()
-        same(kept, torch.full((count,), 5.0))
+        for tensor in kept:
+            same(tensor, torch.full((count,), 5.0))
 
 
 def alternating_streams(here, count=2000):

@@ -28,7 +28,7 @@ ORDER = [
         HERE + "staged_work.h",
         "end->point.block(device_guard().getStream(end->stream.device()));",
         "static_cast<void>(end);",
-        (COLLECTIVES + "test_side_streams[wait_under_another_stream-1048577]",),
+        (COLLECTIVES + "test_side_streams[wait_under_another_stream-10]",),
     ),
     Fault(
         "the host does not wait for what it sends",
@@ -49,7 +49,7 @@ ORDER = [
         HERE + "staged_buffer.h",
         "is_dense && is_shared_",
         "is_dense",
-        (COLLECTIVES + "test_side_streams[wait_under_another_stream-1048577]",),
+        (COLLECTIVES + "test_side_streams[wait_under_another_stream-10]",),
     ),
     Fault(
         "a barrier does not wait for the device",
@@ -64,7 +64,7 @@ ORDER = [
         "device_guard().recordDataPtrOnStream(tensor_.storage().data_ptr(), stream);\n"
         "    device_guard().recordDataPtrOnStream(dense_.storage().data_ptr(), stream);",
         "static_cast<void>(stream);",
-        (COLLECTIVES + "test_side_streams[results_freed_before_the_end-1048577]",),
+        (COLLECTIVES + "test_side_streams[results_freed_before_the_end-10]",),
     ),
 ]
 
@@ -175,7 +175,7 @@ WORKS = [
         HERE + "lane.h",
         "state_->one_thread ? state_->threads > 0 : state_->idle >= state_->tasks.size()",
         "state_->threads > 0",
-        (COLLECTIVES + "test_messages[tags_out_of_order]",),
+        (COLLECTIVES + "test_messages[answer_before_an_older_message]",),
         hangs=True,
     ),
     Fault(
@@ -183,7 +183,7 @@ WORKS = [
         HERE + "staged_work.h",
         "callbacks_.run([self, future] { self->mark(future); });",
         "self->mark(future);",
-        (COLLECTIVES + "test_then_of_a_future",),
+        (COLLECTIVES + "test_a_collective_in_a_callback",),
         hangs=True,
     ),
     Fault(
