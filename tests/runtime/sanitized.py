@@ -5,28 +5,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "runtime" / "faults"))
+from project import run  # noqa: E402
+
 ASK_PYTORCH = """
 import json, torch
 print(json.dumps([torch.__path__[0], int(torch._C._GLIBCXX_USE_CXX11_ABI)]))
 """
-
-
-def run(*command: str | Path, **environment: str) -> str:
-    """What a program prints; fails the test when it fails."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:]
-    return done.stdout
 
 
 def build(program: Path, sanitizer: str, *sources: Path, libraries: tuple[str | Path, ...]) -> None:
