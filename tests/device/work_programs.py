@@ -409,20 +409,19 @@ def results_freed_before_the_end(here, count):
     side = torch.Stream(device=here.device)
     source = torch.full((count,), 5.0, device=here.device)
     synchronize(here)
-    for _ in range(20 if count < 1000 else 3):
-        kept = []
+    kept = []
+    few = count > 1000
+    for _ in range(2 if few else 20):
         with on(side):
             tensor = torch.full((count,), 1.0, device=here.device)
-            handle = dist.all_reduce(tensor, async_op=True)
+            dist.all_reduce(tensor, async_op=True)
             del tensor
-            while len(kept) < 3 or not handle.is_completed() and len(kept) < 50:
+            for _ in range(5 if few else 20):  # one of them comes as soon as the memory is free
                 kept.append(torch.empty(count, device=here.device).copy_(source))
-            del handle
-            kept += [torch.empty(count, device=here.device).copy_(source) for _ in range(3)]
+                side.synchronize()
         dist.barrier()
-        side.synchronize()
-        for tensor in kept:
-            same(tensor, torch.full((count,), 5.0))
+    for tensor in kept:
+        same(tensor, torch.full((count,), 5.0))
 
 
 def alternating_streams(here, count=2000):
