@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -140,12 +139,10 @@ def host_accessible(work: Path) -> Path:
     tools = Path(os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"])
     project, wheels, site = work / "foo", work / "wheels", work / "site"
     subprocess.run([os.environ["BACKENDGEN"], "-C", work, "new", "foo"], check=True)
-    header = project / "csrc" / "runtime.h"
+    header = project / "csrc" / "simulator.h"
     text = header.read_text(encoding="utf-8")
-    declared = "static constexpr bool host_accessible = true;"
-    text, count = re.subn(r"(struct Runtime \{\n)", rf"\1  {declared}\n", text)
-    assert count == 1
-    header.write_text(text, encoding="utf-8")
+    assert text.count("kUnified = false") == 1
+    header.write_text(text.replace("kUnified = false", "kUnified = true"), encoding="utf-8")
     pip = [tools, "-m", "pip", "-q"]
     wheel = ["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, project]
     subprocess.run([*pip, *wheel], check=True, cwd=work)

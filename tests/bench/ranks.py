@@ -98,17 +98,18 @@ def errors(device: str, kind: str) -> dict[str, float]:
     return {
         "several": (several - exact).abs().max().item(),
         "single": (single - exact).abs().max().item(),
+        "apart": (several - single).abs().max().item(),
         "moved": (exact - start).abs().max().item(),
     }
 
 
 def held() -> dict[str, int]:
     """What this process holds now."""
-    status = Path("/proc/self/status").read_text()
-    numbers = {line.split(":")[0]: line.split()[1] for line in status.splitlines()}
+    lines = Path("/proc/self/status").read_text().splitlines()
+    words = dict(line.split(":", 1) for line in lines)
     return {
-        "megabytes": int(numbers["VmRSS"]) >> 10,
-        "threads": int(numbers["Threads"]),
+        "megabytes": int(words["VmRSS"].split()[0]) >> 10,
+        "threads": int(words["Threads"]),
         "files": len(os.listdir("/proc/self/fd")),
     }
 
@@ -173,7 +174,8 @@ def bench_ranks(work: Path, table: Callable[[str, Sequence], None], steps: int) 
         for ranks in (2, 4):
             found = torchrun(HERE, work, "--kind", kind, ranks=ranks)
             good &= found["several"] <= SPREAD * found["single"]
-            remark = f"in one process {found['single']:.1e}; they move by {found['moved']:.1g}"
+            remark = f"in one process {found['single']:.1e}; these are {found['apart']:.1e} apart, "
+            remark += f"and moved by {found['moved']:.1g}"
             rows.append((f"{kind}, {ranks} ranks", f"{found['several']:.1e}", remark))
     table(f"Largest error of a parameter after {STEPS} steps of a transformer, float32", rows)
     rows = []
