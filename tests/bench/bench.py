@@ -18,12 +18,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from distributed import bench_distributed
 from fallback import bench_fallback
 from memory import bench_allocator, bench_copies
 from opencl import bench_opencl
 from overhead import bench_operators
-from ranks import bench_ranks
+from parallel_training import bench_ranks
+from reductions import bench_distributed
 from scale import bench_scale
 from threads import bench_threads
 

@@ -50,9 +50,8 @@ class Machine:
             "PATH": f"{Path(self.python).parent}{os.pathsep}{os.environ['PATH']}",
             **more,
         }
-        # Each process finds no graph of another one. What a compiler made of the same text stays.
-        for graphs in ("fxgraph", "aotautograd"):
-            shutil.rmtree(self.kept / graphs, ignore_errors=True)
+        if self.kept.exists():
+            shutil.rmtree(self.kept)
         return subprocess.run(
             [self.python, *arguments],
             env=environment,

@@ -167,7 +167,7 @@ def main() -> None:
 
 def bench_ranks(work: Path, table: Callable[[str, Sequence], None], steps: int) -> None:
     """Fails if a training comes out otherwise, or grows."""
-    from distributed import torchrun
+    from reductions import torchrun
 
     rows, good = [], True
     for kind in KINDS:
