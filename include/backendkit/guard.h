@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -91,13 +92,11 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
 
   void synchronizeStream(const c10::Stream& stream) const override {
     const c10::DeviceIndex index = index_of(stream.device());
-    Streams<Runtime>::synchronize(index, stream.id());
-    InFlight::release(index, stream.id());
+    InFlight::wait(index, stream.id(), [&] { Streams<Runtime>::synchronize(index, stream.id()); });
   }
 
   void synchronizeDevice(const c10::DeviceIndex index) const {
-    Streams<Runtime>::synchronize_all(index);
-    InFlight::release(index);
+    InFlight::wait(index, std::nullopt, [&] { Streams<Runtime>::synchronize_all(index); });
   }
 
   /// Tensors may have any dtype.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -77,8 +78,7 @@ class PythonOperators {
 
   static void synchronize(std::int64_t device) {
     const c10::DeviceIndex where = index(device);
-    Streams<Runtime>::synchronize_all(where);
-    InFlight::release(where);
+    InFlight::wait(where, std::nullopt, [&] { Streams<Runtime>::synchronize_all(where); });
   }
 
   /// Name, bytes of memory, number of processors, major and minor version of the capability.

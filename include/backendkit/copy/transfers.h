@@ -106,12 +106,11 @@ class Transfers {
     while (!waited_for_.empty()) {
       const auto [device, stream] = waited_for_.pop_back_val();
       try {
-        Streams<Runtime>::synchronize(device, stream);
+        InFlight::wait(device, stream, [&] { Streams<Runtime>::synchronize(device, stream); });
       } catch (...) {
         InFlight::keep(device, stream, hosts_);
         throw;
       }
-      InFlight::release(device, stream);
     }
     hosts_.clear();
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -14,8 +16,8 @@
 namespace backendkit {
 
 /// Memory that a device may still read or write because the wait for its work failed. It is kept,
-/// with its size, until a later wait for the same stream or for the whole device succeeds;
-/// otherwise until the process ends. Thread-safe.
+/// with its size, until a wait that began later, for the same stream or for the whole device,
+/// succeeds; otherwise until the process ends. Thread-safe.
 class InFlight {
  public:
   using Storages = c10::SmallVector<c10::Storage, 2>;
@@ -24,26 +26,33 @@ class InFlight {
     const std::lock_guard<std::mutex> lock(mutex());
     for (const c10::Storage& storage : storages) {
       c10::StorageImpl* const impl = storage.unsafeGetStorageImpl();
-      all().push_back({device, stream, storage, impl->resizable()});
+      all().push_back({device, stream, storage, impl->resizable(), ++kept_});
       impl->set_resizable(false);
     }
     any_.store(true, std::memory_order_release);
   }
 
-  /// Releases the memory after a wait for a stream, or for the whole device if none is given, has
-  /// succeeded. Call it without holding a lock: releasing memory may run other code.
-  static void release(c10::DeviceIndex device, std::optional<c10::StreamId> stream = std::nullopt) {
+  /// Waits for a stream, or for the whole device if none is given, and then releases its memory:
+  /// what was kept before the wait began, because work that another thread queues meanwhile need
+  /// not have completed. Call it without holding a lock: releasing memory may run other code.
+  template <class Wait>
+  static void wait(c10::DeviceIndex device, std::optional<c10::StreamId> stream, const Wait& call) {
+    const std::uint64_t last = kept_.load(std::memory_order_acquire);
+    call();
     if (!any_.load(std::memory_order_acquire)) return;
     std::vector<Kept> done;
     const std::lock_guard<std::mutex> lock(mutex());
     std::vector<Kept> others;
     for (Kept& one : all()) {
-      const bool is_done = one.device == device && stream.value_or(one.stream) == one.stream;
-      if (is_done && one.resizable) one.storage.unsafeGetStorageImpl()->set_resizable(true);
+      const bool is_done =
+          one.number <= last && one.device == device && stream.value_or(one.stream) == one.stream;
       (is_done ? done : others).push_back(std::move(one));
     }
     all() = std::move(others);
     any_.store(!all().empty(), std::memory_order_release);
+    for (const Kept& one : done) {
+      if (one.resizable) make_resizable(one.storage);
+    }
   }
 
  private:
@@ -51,8 +60,22 @@ class InFlight {
     c10::DeviceIndex device;
     c10::StreamId stream;
     c10::Storage storage;
-    bool resizable;  ///< whether it was resizable
+    bool resizable;        ///< whether it was resizable
+    std::uint64_t number;  ///< later ones have larger numbers
   };
+
+  /// Once nothing else keeps the storage, which happens where threads share it.
+  static void make_resizable(const c10::Storage& storage) {
+    c10::StorageImpl* const impl = storage.unsafeGetStorageImpl();
+    const auto kept = std::find_if(all().begin(), all().end(), [&](const Kept& one) {
+      return one.storage.unsafeGetStorageImpl() == impl;
+    });
+    if (kept == all().end()) {
+      impl->set_resizable(true);
+    } else {
+      kept->resizable = true;
+    }
+  }
 
   static std::mutex& mutex() {
     static auto* const mutex = new std::mutex;
@@ -65,6 +88,7 @@ class InFlight {
   }
 
   inline static std::atomic<bool> any_{false};
+  inline static std::atomic<std::uint64_t> kept_{0};  ///< how much memory was kept so far
 };
 
 }  // namespace backendkit

@@ -354,6 +354,34 @@ def test_it_is_there_until_a_wait_succeeds(to_host: bool, release: str) -> None:
     assert kept() is None
 
 
+def test_a_wait_that_began_before_does_not_release_it() -> None:
+    """It returns when the earlier work has completed, and the later copy still goes on."""
+    there = torch.ones(COUNT, device="foo")
+    pinned = torch.ones(COUNT).pin_memory("foo")
+    torch.foo.synchronize()
+    buffer = Buffer(4 * COUNT)
+    host = torch.frombuffer(buffer, dtype=torch.float32)
+    kept = weakref.ref(buffer)
+    before = calls("synchronize_stream")
+    waiting = threading.Thread(target=torch.foo.default_stream(0).synchronize)
+    with failing(gate="on"), cases.Told():
+        for _ in range(5):
+            there.copy_(pinned, non_blocking=True)
+        waiting.start()
+        while calls("synchronize_stream") == before:
+            time.sleep(0.001)
+        time.sleep(0.01)  # it chooses what to do after it counts
+        with failing(synchronize_stream="std"), pytest.raises(RuntimeError):
+            host.copy_(there)
+    del host, buffer
+    waiting.join()
+    gc.collect()
+    assert kept() is not None
+    torch.foo.synchronize()
+    gc.collect()
+    assert kept() is None
+
+
 def test_it_keeps_its_size_meanwhile() -> None:
     there, host = torch.ones(COUNT, device="foo"), torch.empty(COUNT)
     with failing(gate="on", synchronize_stream="std"), cases.Told():
