@@ -62,6 +62,11 @@ class Checked:
             cwd=HERE,
         )
 
+    def reports(self) -> str:
+        """What AddressSanitizer said of the processes that it ended."""
+        logs = sorted(self.log.parent.glob(f"{self.log.name}.*"))
+        return "".join(log.read_text(errors="replace")[:8000] for log in logs)
+
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
@@ -135,5 +140,5 @@ def test_the_page_is_what_was_measured(results: dict, request: pytest.FixtureReq
 
 def test_faults_one_by_one(checked: Checked) -> None:
     done = checked.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "check_driver.py")
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:] + checked.reports()
     assert "skipped" not in done.stdout.splitlines()[-1]
