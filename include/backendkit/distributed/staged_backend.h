@@ -193,7 +193,7 @@ class StagedBackend final : public c10d::Backend {
     ours.timeout = options.timeout;
     const auto run = [=](c10d::Backend& host) {
       now.wait();
-      host.barrier(ours)->wait();
+      return Call::Begun{host.barrier(ours), nullptr};
     };
     call->step({}, run, {});
     return noted(group_->collective(c10d::OpType::BARRIER, "barrier", {}, call));
@@ -202,7 +202,10 @@ class StagedBackend final : public c10d::Backend {
   /// Gloo's own, which names the ranks that do not come.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_for_all) override {
     auto call = std::make_shared<Call>();
-    const auto run = [=](c10d::Backend& host) { host.monitoredBarrier(options, wait_for_all); };
+    const auto run = [=](c10d::Backend& host) {
+      host.monitoredBarrier(options, wait_for_all);
+      return Call::Begun{};
+    };
     call->step({}, run, {});
     group_->collective(c10d::OpType::BARRIER, "monitored_barrier", {}, call)->wait(kNoTimeout);
   }
@@ -254,10 +257,13 @@ class StagedBackend final : public c10d::Backend {
     const c10::Stream stream = device_guard().getStream(tensor.device());
     const auto run = [=, values = tensor.detach().cpu()](c10d::Backend& host) {
       Tensors sum{values};
-      host.allreduce(sum, options)->wait();
-      const at::NoGradGuard no_gradient;
-      const c10::StreamGuard guard(stream);  // on which the program uses the new elements
-      tensors[0].copy_(sum[0]);              // a detached tensor would get the elements for itself
+      const auto work = host.allreduce(sum, options);
+      const auto bring = [=] {
+        const at::NoGradGuard no_gradient;
+        const c10::StreamGuard guard(stream);  // on which the program uses the new elements
+        tensors[0].copy_(sum[0]);  // a detached tensor would get the elements for itself
+      };
+      return Call::Begun{work, bring};
     };
     call->step({}, run, {});
     return noted(

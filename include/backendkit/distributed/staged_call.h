@@ -26,8 +26,8 @@ struct StagingStreams {
 };
 
 /// A collective on tensors of the device, made of collectives of the CPU: buffers, and steps that
-/// run one after another. While the host runs one step, the device copies the inputs of those after
-/// it and the outputs of those before it.
+/// begin and end in their order. While the host runs two of them, the device copies the inputs of
+/// those after them and the outputs of those before them.
 class StagedCall {
  public:
   using Buffer = StagedBuffer;
@@ -48,10 +48,18 @@ class StagedCall {
   const Buffer& write(const at::Tensor& tensor) { return add(tensor, false, true); }
   const Buffer& change(const at::Tensor& tensor) { return add(tensor, true, true); }
 
-  /// Adds a step: `run` calls the CPU's group and waits for it, after `inputs` have come to the
-  /// host; afterwards `outputs` go to the device.
-  void step(Ranges inputs, std::function<void(c10d::Backend&)> run, Ranges outputs) {
-    steps_.push_back({std::move(inputs), std::move(run), std::move(outputs), {}});
+  /// A collective that the CPU's group has begun, and what to do after it. `then` also keeps what
+  /// the collective uses.
+  struct Begun {
+    c10::intrusive_ptr<c10d::Work> work;
+    std::function<void()> then;
+  };
+  using Begin = std::function<Begun(c10d::Backend&)>;
+
+  /// Adds a step: `begin` calls the CPU's group after `inputs` have come to the host; when its
+  /// collective has ended, `outputs` go to the device.
+  void step(Ranges inputs, Begin begin, Ranges outputs) {
+    steps_.push_back({std::move(inputs), std::move(begin), std::move(outputs), {}});
   }
 
   std::optional<c10::DeviceIndex> device() const { return device_; }
@@ -88,13 +96,25 @@ class StagedCall {
   /// Waits until the inputs of the only step are on the host.
   void wait_for_inputs() const { steps_.front().ready.wait(); }
 
-  /// Runs all steps and starts the copies to the device.
+  /// Runs all steps and starts the copies to the device. A step begins before the one before it has
+  /// ended, so that the processes need not wait for each other between them.
   void run(c10d::Backend& host) {
-    for (Step& step : steps_) {
+    Begun last;
+    const Step* step_of_last = nullptr;
+    const auto end_last = [&] {
+      if (step_of_last == nullptr) return;
+      if (last.work) last.work->wait();
+      if (last.then) last.then();
+      from_host(*step_of_last);
+    };
+    for (const Step& step : steps_) {
       step.ready.wait();
-      step.run(host);
-      from_host(step);
+      Begun begun = step.begin(host);
+      end_last();
+      last = std::move(begun);
+      step_of_last = &step;
     }
+    end_last();
   }
 
   /// Starts the copies of the only step's outputs.
@@ -116,7 +136,7 @@ class StagedCall {
  private:
   struct Step {
     Ranges inputs;
-    std::function<void(c10d::Backend&)> run;
+    Begin begin;
     Ranges outputs;
     StreamPoint ready;
   };

@@ -36,8 +36,8 @@ class StagedSteps {
         Tensors values{reduction.load(raw)};
         auto ours = options;
         ours.reduceOp = reduction.host_op();
-        host.allreduce(values, ours)->wait();
-        reduction.store(values[0], raw);
+        const auto work = host.allreduce(values, ours);
+        return Call::Begun{work, [=] { reduction.store(values[0], raw); }};
       };
       call_.step({{&buffer, begin, end}}, run, {{&buffer, begin, end}});
     });
@@ -55,8 +55,10 @@ class StagedSteps {
         if (!root && buffer.is_shared()) values[0] = values[0].clone();
         auto ours = options;
         ours.reduceOp = reduction.host_op();
-        host.reduce(values, ours)->wait();
-        if (root) reduction.store(values[0], raw);
+        const auto work = host.reduce(values, ours);
+        return Call::Begun{work, [=] {
+                             if (root) reduction.store(values[0], raw);
+                           }};
       };
       const Range range{&buffer, begin, end};
       call_.step({range}, run, only_if(root, range));
@@ -72,7 +74,7 @@ class StagedSteps {
     for_chunks(buffer.bytes(), 1, [&](std::int64_t begin, std::int64_t end) {
       const auto run = [=, &buffer](c10d::Backend& host) {
         Tensors bytes{buffer.host(begin, end)};
-        host.broadcast(bytes, options)->wait();
+        return Call::Begun{host.broadcast(bytes, options), nullptr};
       };
       const Range range{&buffer, begin, end};
       call_.step(only_if(root, range), run, only_if(!root, range));
@@ -172,7 +174,7 @@ class StagedSteps {
       Lists all(root ? 1 : 0);
       if (root) all[0] = bytes_of(to);
       Tensors input_bytes{own.host()};
-      host.gather(all, input_bytes, options)->wait();
+      return Call::Begun{host.gather(all, input_bytes, options), nullptr};
     };
     call_.step({Call::all(own)}, run, to);
   }
@@ -189,7 +191,7 @@ class StagedSteps {
       Lists all(root ? 1 : 0);
       if (root) all[0] = bytes_of(from);
       Tensors output_bytes{own.host()};
-      host.scatter(output_bytes, all, options)->wait();
+      return Call::Begun{host.scatter(output_bytes, all, options), nullptr};
     };
     call_.step(from, run, {Call::all(own)});
   }
@@ -200,7 +202,7 @@ class StagedSteps {
 
   /// Bytes that one step brings to the host or back: enough for Gloo's full speed, and few enough
   /// that a tensor of a few times this size has steps that overlap. All ranks must agree.
-  static constexpr std::int64_t kChunk = std::int64_t{8} << 20;
+  static constexpr std::int64_t kChunk = std::int64_t{16} << 20;
 
   /// Calls `use` with the first and last byte of each chunk, when a step brings that many bytes for
   /// each of `parts`. Elements of any dtype stay whole.
@@ -222,8 +224,10 @@ class StagedSteps {
       const auto run = [=, &input](c10d::Backend& host) {
         at::Tensor own = input.host(begin, end);
         at::Tensor all = is_one_piece(to) ? piece(to) : at::empty({total(to)}, own.options());
-        host._allgather_base(all, own, options)->wait();
-        if (!is_one_piece(to)) distribute(all, to);
+        const auto work = host._allgather_base(all, own, options);
+        return Call::Begun{work, [=] {
+                             if (!is_one_piece(to)) distribute(all, to);
+                           }};
       };
       call_.step({{&input, begin, end}}, run, to);
     });
@@ -250,13 +254,16 @@ class StagedSteps {
       at::Tensor parts = at::empty({bytes * ranks}, input.options());
       Sizes received(static_cast<std::size_t>(ranks), bytes);
       Sizes sent = sizes(from);
-      host.alltoall_base(parts, input, received, sent, options)->wait();
-      const auto part = [&](int rank) {
-        return reduction.load(parts.narrow(0, rank * bytes, bytes).view(result.scalar_type()));
+      const auto work = host.alltoall_base(parts, input, received, sent, options);
+      const auto reduce = [=] {
+        const auto part = [&](int rank) {
+          return reduction.load(parts.narrow(0, rank * bytes, bytes).view(result.scalar_type()));
+        };
+        at::Tensor sum = part(0);
+        for (int rank = 1; rank < ranks; ++rank) reduction.combine(sum, part(rank));
+        reduction.store(sum, result);
       };
-      at::Tensor sum = part(0);
-      for (int rank = 1; rank < ranks; ++rank) reduction.combine(sum, part(rank));
-      reduction.store(sum, result);
+      return Call::Begun{work, reduce};
     };
     call_.step(from, run, {to});
   }
@@ -268,8 +275,10 @@ class StagedSteps {
       at::Tensor output = is_one_piece(to) ? piece(to) : at::empty({total(to)}, input.options());
       Sizes output_bytes = received;
       Sizes input_bytes = sent;
-      host.alltoall_base(output, input, output_bytes, input_bytes, options)->wait();
-      if (!is_one_piece(to)) distribute(output, to);
+      const auto work = host.alltoall_base(output, input, output_bytes, input_bytes, options);
+      return Call::Begun{work, [=] {
+                           if (!is_one_piece(to)) distribute(output, to);
+                         }};
     };
     call_.step(from, run, to);
   }
