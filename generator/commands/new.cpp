@@ -26,6 +26,7 @@ std::string purpose(const std::string& path, const Description& description) {
       {"csrc/runtime.cpp", "the functions: calls of a simulator, then of your driver"},
       {"csrc/kernels.cpp", "your kernels"},
       {"csrc/simulator.h", "simulated devices; delete these files once your driver works"},
+      {"csrc/collectives.h", "and their collectives"},
       {description.package.value + "/extras.py", "your Python"},
       {"setup.py", "wheel, with the torch.backends entry point"},
   };
@@ -42,6 +43,8 @@ std::vector<std::string> reading_order(const Plan& plan, const Description& desc
                                           "csrc/kernels.cpp",
                                           "csrc/simulator.h",
                                           "csrc/simulator.cpp",
+                                          "csrc/collectives.h",
+                                          "csrc/collectives.cpp",
                                           description.package.value + "/extras.py",
                                           "setup.py"};
   std::vector<std::string> order;

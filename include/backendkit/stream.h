@@ -11,6 +11,7 @@
 
 #include <backendkit/captures.h>
 #include <backendkit/device/device.h>
+#include <backendkit/device/lost_work.h>
 
 namespace backendkit {
 
@@ -109,6 +110,7 @@ class Streams {
       Devices<Runtime>::check_not_forked();
       Captures::refuse(device, id, "a wait for the stream's work");
       Driver<Runtime>::synchronize_stream(stream, device);
+      LostWork::check(device);
     } else {
       Devices<Runtime>::synchronize(device);
     }

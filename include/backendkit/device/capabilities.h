@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include <backendkit/collectives.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {
@@ -34,6 +35,14 @@ std::vector<Capability> capabilities() {
       {"copy_elements", HasCopyElements<Runtime>, "copy_elements"},
       {"properties", HasProperties<Runtime>, "properties"},
       {"metadata", HasMetadata<Runtime>, "save_metadata, load_metadata"},
+      {"communicators", HasCommunicators<Runtime>,
+       "communicator_id, create_communicator, destroy_communicator, abort_communicator, "
+       "communicator_error"},
+      {"all_reduce", HasAllReduce<Runtime>, "all_reduce"},
+      {"reduce_scatter", HasReduceScatter<Runtime>, "reduce_scatter"},
+      {"all_gather", HasAllGather<Runtime>, "all_gather"},
+      {"broadcast", HasBroadcast<Runtime>, "broadcast"},
+      {"messages", HasMessages<Runtime>, "send, recv, begin_group, end_group"},
       {"host_accessible", may_be_host_accessible<Runtime>(), "host_accessible"},
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <backendkit/collectives.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {
@@ -73,6 +74,48 @@ constexpr bool check_optional_functions() {
   BACKENDKIT_CHECK_OPTIONAL(HasLoadMetadata, load_metadata,
                             "void load_metadata(const at::Tensor& tensor, "
                             "backendkit::TensorMetadata& metadata)");
+  BACKENDKIT_CHECK_OPTIONAL(HasCommunicatorId, communicator_id, "std::string communicator_id()");
+  BACKENDKIT_CHECK_OPTIONAL(HasCreateCommunicator, create_communicator,
+                            "backendkit::CommunicatorHandle create_communicator(const "
+                            "std::string& id, int rank, int size, int device, "
+                            "std::chrono::milliseconds timeout)");
+  BACKENDKIT_CHECK_OPTIONAL(HasDestroyCommunicator, destroy_communicator,
+                            "void destroy_communicator(backendkit::CommunicatorHandle "
+                            "communicator, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasAbortCommunicator, abort_communicator,
+                            "void abort_communicator(backendkit::CommunicatorHandle "
+                            "communicator, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasCommunicatorError, communicator_error,
+                            "std::string communicator_error(backendkit::CommunicatorHandle "
+                            "communicator, int device)");
+  BACKENDKIT_CHECK_OPTIONAL(HasAllReduce, all_reduce,
+                            "bool all_reduce(void* data, std::size_t count, "
+                            "backendkit::NumberType type, backendkit::Reduce reduce, "
+                            "backendkit::CommunicatorHandle communicator, "
+                            "backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasReduceScatter, reduce_scatter,
+                            "bool reduce_scatter(void* dst, const void* src, std::size_t "
+                            "count, backendkit::NumberType type, backendkit::Reduce reduce, "
+                            "backendkit::CommunicatorHandle communicator, "
+                            "backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasAllGather, all_gather,
+                            "void all_gather(void* dst, const void* src, std::size_t bytes, "
+                            "backendkit::CommunicatorHandle communicator, "
+                            "backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasBroadcast, broadcast,
+                            "void broadcast(void* data, std::size_t bytes, int root, "
+                            "backendkit::CommunicatorHandle communicator, "
+                            "backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasSend, send,
+                            "void send(const void* src, std::size_t bytes, int peer, "
+                            "backendkit::CommunicatorHandle communicator, "
+                            "backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasRecv, recv,
+                            "void recv(void* dst, std::size_t bytes, int peer, "
+                            "backendkit::CommunicatorHandle communicator, "
+                            "backendkit::StreamHandle stream)");
+  BACKENDKIT_CHECK_OPTIONAL(HasBeginGroup, begin_group, "void begin_group()");
+  BACKENDKIT_CHECK_OPTIONAL(HasEndGroup, end_group, "void end_group()");
 #undef BACKENDKIT_CHECK_OPTIONAL
   constexpr bool any_stream =
       HasCreateStream<Runtime> || HasSynchronizeStream<Runtime> || HasQueryStream<Runtime>;
@@ -98,6 +141,20 @@ constexpr bool check_optional_functions() {
   static_assert(!any_graph || HasGraphs<Runtime>,
                 "a Runtime with graphs must implement begin_capture, end_capture, "
                 "instantiate_graph, replay_graph, destroy_graph and the functions for streams");
+  constexpr bool any_collective =
+      HasCommunicatorId<Runtime> || HasCreateCommunicator<Runtime> ||
+      HasDestroyCommunicator<Runtime> || HasAbortCommunicator<Runtime> ||
+      HasCommunicatorError<Runtime> || HasAllReduce<Runtime> || HasReduceScatter<Runtime> ||
+      HasAllGather<Runtime> || HasBroadcast<Runtime> || HasSend<Runtime> || HasRecv<Runtime>;
+  static_assert(
+      !any_collective || (HasCommunicators<Runtime> && HasStreams<Runtime> && HasEvents<Runtime>),
+      "a Runtime with collectives must implement communicator_id, create_communicator, "
+      "destroy_communicator, abort_communicator, communicator_error and the functions "
+      "for streams and events");
+  constexpr bool any_message =
+      HasSend<Runtime> || HasRecv<Runtime> || HasBeginGroup<Runtime> || HasEndGroup<Runtime>;
+  static_assert(!any_message || HasMessages<Runtime>,
+                "a Runtime with messages must implement send, recv, begin_group and end_group");
   static_assert(HasSaveMetadata<Runtime> == HasLoadMetadata<Runtime>,
                 "a Runtime with metadata must implement save_metadata and load_metadata");
   static_assert(

@@ -18,6 +18,7 @@
 #include <backendkit/device/display_name.h>
 #include <backendkit/device/driver.h>
 #include <backendkit/device/late_registration.h>
+#include <backendkit/device/lost_work.h>
 #include <backendkit/runtime.h>
 
 namespace backendkit {
@@ -114,6 +115,7 @@ class Devices {
     if (!used()) return;
     check_not_forked();
     Driver<Runtime>::synchronize(device);
+    LostWork::check(index);
   }
 
   /// Sets a function for `exchange` to call in the thread that makes a device current, even if it

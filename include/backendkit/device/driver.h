@@ -247,9 +247,8 @@ class Driver {
     call("load_metadata", device, [&] { Runtime::load_metadata(tensor, metadata); });
   }
 
- private:
+ protected:
   static constexpr int kNone = -1;  ///< for functions that do not belong to one device
-  static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
   static DriverCall name_of(const char* function, int device) {
     return {c10::demangle_type<Runtime>(), function, device};
@@ -279,6 +278,9 @@ class Driver {
                                                  const std::string& what) {
     raise_returned(name_of(function, device), what);
   }
+
+ private:
+  static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
   template <class Call>
   static void* checked_memory(const char* function, std::size_t bytes, int device,

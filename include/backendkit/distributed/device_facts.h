@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/core/Stream.h>
+
+#include <backendkit/device/driver_collectives.h>
+
 namespace backendkit {
 
 /// What a process group must know of a Runtime. The file of the glue with process groups does not
@@ -15,6 +19,8 @@ struct DeviceFacts {
   bool (*in_use)();  ///< whether this process uses the driver
   bool (*forked)();  ///< whether the parent of this process used the driver
   void (*check_not_forked)();
+  StreamHandle (*handle)(c10::DeviceIndex device, c10::StreamId stream);
+  const DriverCollectives* collectives;  ///< null if the Runtime has none
 };
 
 /// The facts of the backend; the glue defines this.

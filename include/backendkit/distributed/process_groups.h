@@ -45,33 +45,36 @@ class ProcessGroups {
   /// Gives a group that has a part for the CPU, which nobody else uses, one for the device.
   static void attach(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::int64_t timeout_ms) {
     auto made = std::make_shared<Group>(name_, group->getBackend(c10::DeviceType::CPU));
+    const std::chrono::milliseconds timeout(timeout_ms);
+    auto driver = std::make_shared<DriverGroup>(made, timeout);
     {
       const std::lock_guard<std::mutex> lock(mutex());
-      std::erase_if(groups(), [](const std::weak_ptr<Group>& one) { return one.expired(); });
-      groups().push_back(made);
+      std::erase_if(groups(), [](const Known& one) { return one.group.expired(); });
+      groups().push_back({made, driver});
     }
     group->setBackend(
         kDeviceType, c10d::ProcessGroup::BackendType::CUSTOM,
-        c10::make_intrusive<StagedBackend>(std::move(made), std::chrono::milliseconds(timeout_ms)));
+        c10::make_intrusive<StagedBackend>(std::move(made), std::move(driver), timeout));
   }
 
   /// Closes all groups and waits, for a limited time, until their threads have nothing to do: while
   /// Python ends, a thread that needs Python's lock would end the process.
   static void end() {
     if (device_facts().forked()) return;
-    std::vector<std::shared_ptr<Group>> open;
+    std::vector<std::pair<std::shared_ptr<Group>, std::shared_ptr<DriverGroup>>> open;
     {
       const std::lock_guard<std::mutex> lock(mutex());
-      for (const std::weak_ptr<Group>& one : groups()) {
-        if (auto group = one.lock()) open.push_back(std::move(group));
+      for (const Known& one : groups()) {
+        if (auto group = one.group.lock()) open.emplace_back(std::move(group), one.driver.lock());
       }
     }
     constexpr std::chrono::seconds kLimit{10};
     const auto until = std::chrono::steady_clock::now() + kLimit;
-    for (const std::shared_ptr<Group>& group : open) {
+    for (const auto& [group, driver] : open) {
       group->close();
-      group->drain(std::chrono::duration_cast<std::chrono::milliseconds>(
+      const bool done = group->drain(std::chrono::duration_cast<std::chrono::milliseconds>(
           until - std::chrono::steady_clock::now()));
+      if (!done && driver) driver->abort("the process ends");
     }
   }
 
@@ -80,8 +83,13 @@ class ProcessGroups {
     return *mutex;
   }
 
-  static std::vector<std::weak_ptr<Group>>& groups() {
-    static auto* const groups = new std::vector<std::weak_ptr<Group>>;
+  struct Known {
+    std::weak_ptr<Group> group;
+    std::weak_ptr<DriverGroup> driver;
+  };
+
+  static std::vector<Known>& groups() {
+    static auto* const groups = new std::vector<Known>;
     return *groups;
   }
 

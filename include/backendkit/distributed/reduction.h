@@ -31,6 +31,9 @@ class Reduction {
     if (op_ == Op::PREMUL_SUM) factor_ = factor_of(op);
   }
 
+  /// Of PREMUL_SUM.
+  const std::optional<double>& factor() const { return factor_; }
+
   /// The operation of Gloo.
   c10d::ReduceOp host_op() const {
     using Op = c10d::ReduceOp;

@@ -8,24 +8,27 @@
 #include <vector>
 
 #include <backendkit/distributed/arguments.h>
+#include <backendkit/distributed/driver_calls.h>
 #include <backendkit/distributed/staged_group.h>
 #include <backendkit/distributed/staged_steps.h>
 
 namespace backendkit {
 
-/// c10d::Backend of a device without collectives of its own: tensors go to the host, the group's
-/// part for the CPU does the collective, and the results come back. Collectives take tensors of any
-/// dtype, in any memory format, and throw ValueError for those that do not fit together. A function
-/// without `override` is not virtual in every release.
+/// c10d::Backend of the device. The driver does the collectives that it has. For the others,
+/// tensors go to the host, the group's part for the CPU does the collective, and the results come
+/// back. Collectives take tensors of any dtype, in any memory format, and throw ValueError for
+/// those that do not fit together. A function without `override` is not virtual in every release.
 class StagedBackend final : public c10d::Backend {
  public:
   using Tensors = std::vector<at::Tensor>;
   using Lists = std::vector<Tensors>;
   using Handle = c10::intrusive_ptr<c10d::Work>;
 
-  StagedBackend(std::shared_ptr<StagedGroup> group, std::chrono::milliseconds timeout)
+  StagedBackend(std::shared_ptr<StagedGroup> group, std::shared_ptr<DriverGroup> driver,
+                std::chrono::milliseconds timeout)
       : c10d::Backend(group->rank(), group->size()),
         group_(std::move(group)),
+        driver_(std::move(driver)),
         arguments_(rank_, size_),
         timeout_(timeout) {}
 
@@ -40,12 +43,17 @@ class StagedBackend final : public c10d::Backend {
   Handle allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
     if (arguments_.only(tensors).layout() == at::kSparse)
       return sparse_all_reduce(tensors, options);
+    const at::Tensor& tensor = arguments_.only(tensors);
+    if (const auto work = driver().all_reduce(tensor, options)) return noted(work);
     return start(c10d::OpType::ALLREDUCE, "all_reduce", tensors,
-                 [&](Steps add) { add.all_reduce(arguments_.only(tensors), options); });
+                 [&](Steps add) { add.all_reduce(tensor, options); });
   }
 
   Handle allreduce_coalesced(Tensors& tensors,
                              const c10d::AllreduceCoalescedOptions& options) override {
+    if (driver_->can_use(tensors)) {
+      return each(tensors, [&](Tensors& one, std::size_t) { return allreduce(one, options); });
+    }
     return start(c10d::OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", tensors,
                  [&](Steps add) {
                    for (const at::Tensor& tensor : tensors) add.all_reduce(tensor, options);
@@ -53,26 +61,32 @@ class StagedBackend final : public c10d::Backend {
   }
 
   Handle reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    const at::Tensor& tensor = arguments_.only(tensors);
+    if (const auto work = driver().reduce(tensor, options)) return noted(work);
     return start(c10d::OpType::REDUCE, "reduce", tensors,
-                 [&](Steps add) { add.reduce(arguments_.only(tensors), options); });
+                 [&](Steps add) { add.reduce(tensor, options); });
   }
 
   Handle broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    return start(c10d::OpType::BROADCAST, "broadcast", tensors, [&](Steps add) {
-      add.broadcast(arguments_.only(tensors), options.rootRank, options.timeout);
-    });
+    const at::Tensor& tensor = arguments_.only(tensors);
+    if (const auto work = driver().broadcast(tensor, options)) return noted(work);
+    return start(c10d::OpType::BROADCAST, "broadcast", tensors,
+                 [&](Steps add) { add.broadcast(tensor, options.rootRank, options.timeout); });
   }
 
   /// Outputs may differ in size from rank to rank; each is as large as that rank's input.
   Handle allgather(Lists& outputs, Tensors& inputs,
                    const c10d::AllgatherOptions& options) override {
-    return start(c10d::OpType::ALLGATHER, "all_gather", flat(outputs), [&](Steps add) {
-      add.all_gather(arguments_.only(outputs), arguments_.only(inputs), options);
-    });
+    const Tensors& parts = arguments_.only(outputs);
+    const at::Tensor& input = arguments_.only(inputs);
+    if (const auto work = driver().all_gather(parts, input, options)) return noted(work);
+    return start(c10d::OpType::ALLGATHER, "all_gather", parts,
+                 [&](Steps add) { add.all_gather(parts, input, options); });
   }
 
   Handle _allgather_base(at::Tensor& output, at::Tensor& input,
                          const c10d::AllgatherOptions& options) override {
+    if (const auto work = driver().all_gather_base(output, input, options)) return noted(work);
     return start(c10d::OpType::_ALLGATHER_BASE, "all_gather_into_tensor", {output},
                  [&](Steps add) { add.all_gather_base(output, input, options); });
   }
@@ -80,6 +94,11 @@ class StagedBackend final : public c10d::Backend {
   Handle allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                          const c10d::AllgatherOptions& options) override {
     arguments_.pairs(outputs, inputs);
+    if (driver_->can_use(inputs)) {
+      return each(outputs, [&](Tensors& one, std::size_t i) {
+        return _allgather_base(one[0], inputs[i], options);
+      });
+    }
     return start(c10d::OpType::COALESCED, "all_gather_into_tensor_coalesced", outputs,
                  [&](Steps add) {
                    for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -106,13 +125,16 @@ class StagedBackend final : public c10d::Backend {
   /// Inputs may differ in size; each is as large as that rank's output.
   Handle reduce_scatter(Tensors& outputs, Lists& inputs,
                         const c10d::ReduceScatterOptions& options) override {
-    return start(c10d::OpType::REDUCE_SCATTER, "reduce_scatter", outputs, [&](Steps add) {
-      add.reduce_scatter(arguments_.only(outputs), arguments_.only(inputs), options);
-    });
+    const at::Tensor& output = arguments_.only(outputs);
+    const Tensors& parts = arguments_.only(inputs);
+    if (const auto work = driver().reduce_scatter(output, parts, options)) return noted(work);
+    return start(c10d::OpType::REDUCE_SCATTER, "reduce_scatter", outputs,
+                 [&](Steps add) { add.reduce_scatter(output, parts, options); });
   }
 
   Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                               const c10d::ReduceScatterOptions& options) override {
+    if (const auto work = driver().reduce_scatter_base(output, input, options)) return noted(work);
     return start(c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", {output},
                  [&](Steps add) { add.reduce_scatter_base(output, input, options); });
   }
@@ -120,6 +142,11 @@ class StagedBackend final : public c10d::Backend {
   Handle reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                          const c10d::ReduceScatterOptions& options) override {
     arguments_.pairs(outputs, inputs);
+    if (driver_->can_use(inputs)) {
+      return each(outputs, [&](Tensors& one, std::size_t i) {
+        return _reduce_scatter_base(one[0], inputs[i], options);
+      });
+    }
     return start(c10d::OpType::COALESCED, "reduce_scatter_tensor_coalesced", outputs,
                  [&](Steps add) {
                    for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -132,6 +159,8 @@ class StagedBackend final : public c10d::Backend {
                        std::vector<std::int64_t>& output_rows,
                        std::vector<std::int64_t>& input_rows,
                        const c10d::AllToAllOptions& options) override {
+    if (const auto work = driver().all_to_all_base(output, input, output_rows, input_rows, options))
+      return noted(work);
     return start(c10d::OpType::ALLTOALL_BASE, "all_to_all_single", {output}, [&](Steps add) {
       add.all_to_all_base(output, input, output_rows, input_rows, options);
     });
@@ -139,18 +168,23 @@ class StagedBackend final : public c10d::Backend {
 
   Handle alltoall(Tensors& outputs, Tensors& inputs,
                   const c10d::AllToAllOptions& options) override {
+    if (const auto work = driver().all_to_all(outputs, inputs, options)) return noted(work);
     return start(c10d::OpType::ALLTOALL, "all_to_all", outputs,
                  [&](Steps add) { add.all_to_all(outputs, inputs, options); });
   }
 
   Handle gather(Lists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
+    const at::Tensor& input = arguments_.only(inputs);
+    if (const auto work = driver().gather(outputs, input, options)) return noted(work);
     return start(c10d::OpType::GATHER, "gather", flat(outputs),
-                 [&](Steps add) { add.gather(outputs, arguments_.only(inputs), options); });
+                 [&](Steps add) { add.gather(outputs, input, options); });
   }
 
   Handle scatter(Tensors& outputs, Lists& inputs, const c10d::ScatterOptions& options) override {
+    const at::Tensor& output = arguments_.only(outputs);
+    if (const auto work = driver().scatter(output, inputs, options)) return noted(work);
     return start(c10d::OpType::SCATTER, "scatter", outputs,
-                 [&](Steps add) { add.scatter(arguments_.only(outputs), inputs, options); });
+                 [&](Steps add) { add.scatter(output, inputs, options); });
   }
 
   Handle send(Tensors& tensors, int to, int tag) override {
@@ -236,12 +270,30 @@ class StagedBackend final : public c10d::Backend {
 
   /// What runs goes on; later calls throw.
   void shutdown() { group_->close(); }
-  void abort() { group_->close(); }
+
+  /// What the driver runs ends.
+  void abort() {
+    group_->close();
+    driver_->abort("the process group was aborted");
+  }
 
  private:
   using Call = StagedCall;
   using Steps = StagedSteps;
   using WorkPtr = StagedGroup::WorkPtr;
+
+  DriverCalls driver() const { return {*driver_, arguments_}; }
+
+  /// A work of one collective for each of these tensors.
+  template <class Collective>
+  Handle each(const Tensors& tensors, const Collective& collective) {
+    std::vector<WorkPtr> works;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      Tensors one{tensors[i]};
+      works.push_back(c10::dynamic_intrusive_pointer_cast<StagedWork>(collective(one, i)));
+    }
+    return group_->joined(std::move(works));
+  }
 
   template <class Add>
   Handle start(c10d::OpType type, const char* title, Tensors outputs, const Add& add) {
@@ -294,6 +346,7 @@ class StagedBackend final : public c10d::Backend {
   }
 
   std::shared_ptr<StagedGroup> group_;
+  std::shared_ptr<DriverGroup> driver_;
   GroupArguments arguments_;
   std::chrono::milliseconds timeout_;
   std::mutex mutex_;

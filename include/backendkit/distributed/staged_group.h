@@ -72,6 +72,15 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     return work;
   }
 
+  /// A work for a collective that the driver does.
+  WorkPtr work(c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
+               std::vector<at::Tensor> outputs) {
+    return make(type, title, inputs, std::move(outputs), ++collectives_started_);
+  }
+
+  /// Where the watcher of the driver's collectives runs.
+  Lane& watchers() { return watchers_; }
+
   /// The number of collectives that this rank has started.
   std::uint64_t collectives_started() const { return collectives_started_; }
 
@@ -111,7 +120,8 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
       return std::chrono::duration_cast<std::chrono::milliseconds>(
           until - std::chrono::steady_clock::now());
     };
-    return collectives_.drain(limit) && messages_.drain(left()) && waiters_.drain(left());
+    return collectives_.drain(limit) && messages_.drain(left()) && waiters_.drain(left()) &&
+           watchers_.drain(left());
   }
 
  private:
@@ -119,12 +129,17 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
 
   WorkPtr begin(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs, Call& call,
                 std::uint64_t number) {
-    device_facts().check_not_forked();
-    TORCH_CHECK(!closed_, "the process group ", name_, " was destroyed");
-    auto work = c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, call.inputs(),
-                                          std::move(outputs), waiters_, number);
+    auto work = make(type, title, call.inputs(), std::move(outputs), number);
     if (const auto device = call.device()) call.start(streams(*device));
     return work;
+  }
+
+  WorkPtr make(c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
+               std::vector<at::Tensor> outputs, std::uint64_t number) {
+    device_facts().check_not_forked();
+    TORCH_CHECK(!closed_, "the process group ", name_, " was destroyed");
+    return c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, inputs, std::move(outputs),
+                                     waiters_, number);
   }
 
   StagingStreams streams(c10::DeviceIndex device) {
@@ -177,6 +192,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   Lane collectives_{"pt_ccl", true};
   Lane messages_{"pt_ccl_messages", true};
   Lane waiters_{"pt_ccl_waiters", false};
+  Lane watchers_{"pt_ccl_watchers", true};
   std::mutex mutex_;
   std::unordered_map<c10::DeviceIndex, StagingStreams> streams_;
   std::atomic<std::uint64_t> collectives_started_{0};

@@ -112,6 +112,12 @@ class StagedWork final : public c10d::Work {
     callbacks_.run([self, future] { self->mark(future); });
   }
 
+  /// Makes later waits throw: the results of a complete work never came.
+  void fail(std::exception_ptr why) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    exception_ = std::move(why);
+  }
+
  private:
   /// Whether PyTorch's futures can order the streams of the device.
   static bool futures_know_streams() {

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <backendkit/distributed/arguments.h>
+#include <backendkit/distributed/driver_group.h>
+#include <backendkit/distributed/reduction.h>
+
+namespace backendkit {
+
+/// Collectives as calls of the driver's functions. What the driver lacks is made of what it has.
+/// Each function returns null, on all ranks alike, if that is not possible, or if a tensor is not
+/// one of the device; StagedSteps then checks the arguments. A tensor with gaps, or in another
+/// order, gets a dense copy on the group's stream.
+class DriverCalls {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using Lists = std::vector<Tensors>;
+  using Sizes = std::vector<std::int64_t>;
+  using WorkPtr = DriverGroup::WorkPtr;
+  using Place = DriverGroup::Place;
+  using Op = c10d::OpType;
+
+  DriverCalls(DriverGroup& group, const GroupArguments& arguments)
+      : group_(group), arguments_(arguments), size_(static_cast<std::size_t>(arguments.size())) {}
+
+  WorkPtr all_reduce(const at::Tensor& tensor, const c10d::AllreduceOptions& options) {
+    const auto numbers = Numbers::of(options.reduceOp, tensor, arguments_.size());
+    if (!numbers || !can_use({tensor}) || driver().all_reduce == nullptr) return {};
+    return group_.run(Op::ALLREDUCE, "all_reduce", {tensor}, {tensor}, options.timeout,
+                      [&](const Place& place) {
+                        const at::Tensor data = scaled(dense(tensor), *numbers);
+                        if (!reduce_in_place(place, data, *numbers)) return false;
+                        bring(tensor, data);
+                        return true;
+                      });
+  }
+
+  /// The driver reduces on all ranks; only the root's tensor changes.
+  WorkPtr reduce(const at::Tensor& tensor, const c10d::ReduceOptions& options) {
+    const bool root = arguments_.is_root(options.rootRank);
+    const auto numbers = Numbers::of(options.reduceOp, tensor, arguments_.size());
+    if (!numbers || !can_use({tensor}) || driver().all_reduce == nullptr) return {};
+    return group_.run(
+        Op::REDUCE, "reduce", {tensor}, {tensor}, options.timeout, [&](const Place& place) {
+          const at::Tensor data = scaled(root ? dense(tensor) : dense(tensor).clone(), *numbers);
+          if (!reduce_in_place(place, data, *numbers)) return false;
+          if (root) bring(tensor, data);
+          return true;
+        });
+  }
+
+  WorkPtr broadcast(const at::Tensor& tensor, const c10d::BroadcastOptions& options) {
+    const bool root = arguments_.is_root(options.rootRank);
+    if (!can_use({tensor}) || driver().broadcast == nullptr) return {};
+    return group_.run(Op::BROADCAST, "broadcast", {tensor}, {tensor}, options.timeout,
+                      [&](const Place& place) {
+                        const at::Tensor data = dense(tensor);
+                        broadcast(place, data, options.rootRank);
+                        if (!root) bring(tensor, data);
+                        return true;
+                      });
+  }
+
+  /// `outputs` has one tensor for each rank, which may differ in size.
+  WorkPtr all_gather(const Tensors& outputs, const at::Tensor& input,
+                     const c10d::AllgatherOptions& options) {
+    if (!can_gather(outputs, input)) return {};
+    const auto equal = [&](const at::Tensor& one) { return one.numel() == input.numel(); };
+    const bool even = std::all_of(outputs.begin(), outputs.end(), equal);
+    if (!even && driver().broadcast == nullptr) return {};
+    return group_.run(
+        Op::ALLGATHER, "all_gather", {input}, outputs, options.timeout, [&](const Place& place) {
+          Tensors parts;
+          if (even) {
+            parts = gathered(place, dense(input)).unbind();
+          } else {
+            for (std::size_t rank = 0; rank < size_; ++rank) {
+              parts.push_back(rank == own()
+                                  ? dense(input).clone()
+                                  : at::empty(outputs[rank].sizes(), outputs[rank].options()));
+              broadcast(place, parts.back(), static_cast<std::int64_t>(rank));
+            }
+          }
+          for (std::size_t rank = 0; rank < size_; ++rank) {
+            outputs[rank].copy_(parts[rank].reshape(outputs[rank].sizes()));
+          }
+          return true;
+        });
+  }
+
+  WorkPtr all_gather_base(const at::Tensor& output, const at::Tensor& input,
+                          const c10d::AllgatherOptions& options) {
+    arguments_.whole_of(output, input, "output");
+    if (!can_use({output, input}) || !gathers()) return {};
+    return group_.run(Op::_ALLGATHER_BASE, "all_gather_into_tensor", {input}, {output},
+                      options.timeout, [&](const Place& place) {
+                        const at::Tensor to = dense(output);
+                        gather(place, to, dense(input));
+                        bring(output, to);
+                        return true;
+                      });
+  }
+
+  /// `inputs` has one tensor for each rank; null if they differ in size.
+  WorkPtr reduce_scatter(const at::Tensor& output, const Tensors& inputs,
+                         const c10d::ReduceScatterOptions& options) {
+    arguments_.parts(inputs);
+    const auto fits = [&](const at::Tensor& one) {
+      return one.numel() == output.numel() && one.scalar_type() == output.scalar_type();
+    };
+    const auto numbers = Numbers::of(options.reduceOp, output, arguments_.size());
+    if (!numbers || !std::all_of(inputs.begin(), inputs.end(), fits) || !can_use({output}) ||
+        !can_use(inputs) || !scatters())
+      return {};
+    return group_.run(Op::REDUCE_SCATTER, "reduce_scatter", inputs, {output}, options.timeout,
+                      [&](const Place& place) {
+                        Tensors flat;
+                        for (const at::Tensor& one : inputs) flat.push_back(one.reshape({-1}));
+                        return scatter(place, output, at::cat(flat), *numbers);
+                      });
+  }
+
+  WorkPtr reduce_scatter_base(const at::Tensor& output, const at::Tensor& input,
+                              const c10d::ReduceScatterOptions& options) {
+    arguments_.whole_of(input, output, "input");
+    const auto numbers = Numbers::of(options.reduceOp, output, arguments_.size());
+    if (!numbers || !can_use({output, input}) || !scatters()) return {};
+    return group_.run(
+        Op::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", {input}, {output}, options.timeout,
+        [&](const Place& place) { return scatter(place, output, dense(input), *numbers); });
+  }
+
+  WorkPtr all_to_all_base(const at::Tensor& output, const at::Tensor& input,
+                          const Sizes& output_rows, const Sizes& input_rows,
+                          const c10d::AllToAllOptions& options) {
+    arguments_.same_dtype(output, input);
+    const Sizes received = arguments_.split(output, output_rows);
+    const Sizes sent = arguments_.split(input, input_rows);
+    if (!can_use({output, input}) || driver().send == nullptr) return {};
+    return group_.run(Op::ALLTOALL_BASE, "all_to_all_single", {input}, {output}, options.timeout,
+                      [&](const Place& place) {
+                        const at::Tensor to = dense(output);
+                        const at::Tensor from = dense(input);
+                        exchange(place, parts(to, received), parts(from, sent));
+                        bring(output, to);
+                        return true;
+                      });
+  }
+
+  WorkPtr all_to_all(const Tensors& outputs, const Tensors& inputs,
+                     const c10d::AllToAllOptions& options) {
+    arguments_.count(outputs.size(), "outputs");
+    arguments_.count(inputs.size(), "inputs");
+    if (!can_use(outputs) || !can_use(inputs) || driver().send == nullptr) return {};
+    for (const at::Tensor& one : outputs) arguments_.same_dtype(one, inputs[0]);
+    for (const at::Tensor& one : inputs) arguments_.same_dtype(outputs[0], one);
+    return group_.run(Op::ALLTOALL, "all_to_all", inputs, outputs, options.timeout,
+                      [&](const Place& place) {
+                        const Tensors to = all_dense(outputs);
+                        exchange(place, wholes(to), wholes(all_dense(inputs)));
+                        bring(outputs, to);
+                        return true;
+                      });
+  }
+
+  WorkPtr gather(const Lists& lists, const at::Tensor& input, const c10d::GatherOptions& options) {
+    const bool root = arguments_.is_root(options.rootRank);
+    const Tensors outputs = arguments_.on_root(root, lists, "outputs");
+    for (const at::Tensor& one : outputs) arguments_.same(one, input);
+    if (!can_use({input}) || !can_use(outputs) || driver().send == nullptr) return {};
+    return group_.run(Op::GATHER, "gather", {input}, outputs, options.timeout,
+                      [&](const Place& place) {
+                        const Tensors to = all_dense(outputs);
+                        Parts sent(size_);
+                        sent[static_cast<std::size_t>(options.rootRank)] = whole(dense(input));
+                        exchange(place, to.empty() ? Parts(size_) : wholes(to), sent);
+                        bring(outputs, to);
+                        return true;
+                      });
+  }
+
+  WorkPtr scatter(const at::Tensor& output, const Lists& lists,
+                  const c10d::ScatterOptions& options) {
+    const bool root = arguments_.is_root(options.rootRank);
+    const Tensors inputs = arguments_.on_root(root, lists, "inputs");
+    for (const at::Tensor& one : inputs) arguments_.same(output, one);
+    if (!can_use({output}) || !can_use(inputs) || driver().send == nullptr) return {};
+    return group_.run(Op::SCATTER, "scatter", inputs, {output}, options.timeout,
+                      [&](const Place& place) {
+                        const at::Tensor to = dense(output);
+                        Parts received(size_);
+                        received[static_cast<std::size_t>(options.rootRank)] = whole(to);
+                        const Tensors from = all_dense(inputs);
+                        exchange(place, received, from.empty() ? Parts(size_) : wholes(from));
+                        bring(output, to);
+                        return true;
+                      });
+  }
+
+ private:
+  /// Numbers as the driver reduces them.
+  struct Numbers {
+    NumberType type;
+    Reduce reduce;
+    std::int64_t each;             ///< numbers in an element: 2 in a complex one
+    std::optional<double> factor;  ///< of PREMUL_SUM
+
+    /// Nothing if the driver cannot have such a reduction. Throws ValueError if nobody has.
+    static std::optional<Numbers> of(const c10d::ReduceOp& op, const at::Tensor& tensor,
+                                     int ranks) {
+      const at::ScalarType dtype = tensor.scalar_type();
+      const Reduction checked(op, dtype, ranks);
+      const bool complex = at::isComplexType(dtype);
+      const auto type = type_of(complex ? c10::toRealValueType(dtype) : dtype);
+      if (!type) return std::nullopt;
+      // The host truncates averages of integers.
+      if (op.op_ == c10d::ReduceOp::AVG && !at::isFloatingType(dtype) && !complex)
+        return std::nullopt;
+      const bool boolean = dtype == at::kBool;
+      const auto how = op.op_ == c10d::ReduceOp::AVG ? Reduce::kAverage
+                       : boolean                     ? reduce_of(checked.host_op().op_)
+                       : checked.factor()            ? Reduce::kSum
+                                                     : reduce_of(op.op_);
+      return Numbers{*type, how, complex ? 2 : 1, checked.factor()};
+    }
+
+    static std::optional<NumberType> type_of(at::ScalarType dtype) {
+      switch (dtype) {
+        case at::kBool:
+        case at::kByte:
+          return NumberType::kUInt8;
+        case at::kChar:
+          return NumberType::kInt8;
+        case at::kShort:
+          return NumberType::kInt16;
+        case at::kInt:
+          return NumberType::kInt32;
+        case at::kLong:
+          return NumberType::kInt64;
+        case at::kHalf:
+          return NumberType::kFloat16;
+        case at::kBFloat16:
+          return NumberType::kBFloat16;
+        case at::kFloat:
+          return NumberType::kFloat32;
+        case at::kDouble:
+          return NumberType::kFloat64;
+        default:
+          return std::nullopt;
+      }
+    }
+
+    static Reduce reduce_of(c10d::ReduceOp::RedOpType op) {
+      using Op = c10d::ReduceOp;
+      switch (op) {
+        case Op::PRODUCT:
+          return Reduce::kProduct;
+        case Op::MIN:
+          return Reduce::kMin;
+        case Op::MAX:
+          return Reduce::kMax;
+        case Op::BAND:
+          return Reduce::kBitAnd;
+        case Op::BOR:
+          return Reduce::kBitOr;
+        case Op::BXOR:
+          return Reduce::kBitXor;
+        default:
+          return Reduce::kSum;
+      }
+    }
+  };
+
+  /// Bytes on the device.
+  struct Part {
+    char* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  using Parts = std::vector<Part>;
+
+  static const DriverCollectives& driver() { return *device_facts().collectives; }
+  std::size_t own() const { return static_cast<std::size_t>(arguments_.rank()); }
+
+  bool can_use(const Tensors& tensors) { return group_.can_use(tensors); }
+
+  bool can_gather(const Tensors& outputs, const at::Tensor& input) {
+    arguments_.same(arguments_.parts(outputs)[own()], input);
+    for (const at::Tensor& output : outputs) arguments_.same_dtype(output, input);
+    return can_use({input}) && can_use(outputs) && gathers();
+  }
+
+  static bool gathers() { return driver().all_gather != nullptr || driver().broadcast != nullptr; }
+  static bool scatters() {
+    return driver().reduce_scatter != nullptr || driver().all_reduce != nullptr;
+  }
+
+  static at::Tensor dense(const at::Tensor& tensor) { return tensor.detach().contiguous(); }
+
+  static Tensors all_dense(const Tensors& tensors) {
+    Tensors all;
+    for (const at::Tensor& one : tensors) all.push_back(dense(one));
+    return all;
+  }
+
+  /// Copies a result to a tensor that is not dense.
+  static void bring(const at::Tensor& tensor, const at::Tensor& result) {
+    if (tensor.const_data_ptr() != result.const_data_ptr()) tensor.detach().copy_(result);
+  }
+
+  static void bring(const Tensors& tensors, const Tensors& results) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) bring(tensors[i], results[i]);
+  }
+
+  static Part whole(const at::Tensor& tensor) {
+    return {static_cast<char*>(tensor.mutable_data_ptr()), tensor.nbytes()};
+  }
+
+  static Parts wholes(const Tensors& tensors) {
+    Parts all;
+    for (const at::Tensor& one : tensors) all.push_back(whole(one));
+    return all;
+  }
+
+  static Parts parts(const at::Tensor& tensor, const Sizes& sizes) {
+    Parts all;
+    char* data = whole(tensor).data;
+    for (const std::int64_t size : sizes) {
+      all.push_back({data, static_cast<std::size_t>(size)});
+      data += size;
+    }
+    return all;
+  }
+
+  static bool reduce_in_place(const Place& place, const at::Tensor& data, const Numbers& numbers) {
+    if (data.numel() == 0) return true;
+    return place.driver.all_reduce(whole(data).data, count(data, numbers), numbers.type,
+                                   numbers.reduce, place.communicator, place.stream, place.device);
+  }
+
+  /// Another tensor if it is another: the driver may still refuse.
+  static at::Tensor scaled(const at::Tensor& data, const Numbers& numbers) {
+    return numbers.factor ? data.mul(at::Scalar(*numbers.factor)) : data;
+  }
+
+  static std::size_t count(const at::Tensor& data, const Numbers& numbers) {
+    return static_cast<std::size_t>(data.numel() * numbers.each);
+  }
+
+  bool scatter(const Place& place, const at::Tensor& output, const at::Tensor& input,
+               const Numbers& numbers) {
+    if (output.numel() == 0) return true;
+    if (place.driver.reduce_scatter == nullptr) {
+      const at::Tensor all = scaled(input.clone(), numbers);
+      if (!reduce_in_place(place, all, numbers)) return false;
+      const std::int64_t size = output.numel();
+      output.detach().copy_(
+          all.reshape({-1}).narrow(0, arguments_.rank() * size, size).reshape(output.sizes()));
+      return true;
+    }
+    const at::Tensor from = scaled(input, numbers);
+    const at::Tensor to = dense(output);
+    if (!place.driver.reduce_scatter(whole(to).data, whole(from).data, count(to, numbers),
+                                     numbers.type, numbers.reduce, place.communicator, place.stream,
+                                     place.device))
+      return false;
+    bring(output, to);
+    return true;
+  }
+
+  static void broadcast(const Place& place, const at::Tensor& data, std::int64_t root) {
+    const Part all = whole(data);
+    if (all.bytes == 0) return;
+    place.driver.broadcast(all.data, all.bytes, static_cast<int>(root), place.communicator,
+                           place.stream, place.device);
+  }
+
+  /// The inputs of all ranks, of equal size, one row each.
+  at::Tensor gathered(const Place& place, const at::Tensor& input) const {
+    at::Tensor all = at::empty({arguments_.size(), input.numel()}, input.options());
+    gather(place, all, input);
+    return all;
+  }
+
+  void gather(const Place& place, const at::Tensor& output, const at::Tensor& input) const {
+    const Part from = whole(input);
+    if (from.bytes == 0) return;
+    if (place.driver.all_gather != nullptr) {
+      place.driver.all_gather(whole(output).data, from.data, from.bytes, place.communicator,
+                              place.stream, place.device);
+      return;
+    }
+    const at::Tensor rows = output.view({-1}).view({arguments_.size(), input.numel()});
+    rows.select(0, arguments_.rank()).copy_(input.reshape({-1}));
+    for (int rank = 0; rank < arguments_.size(); ++rank) {
+      broadcast(place, rows.select(0, rank), rank);
+    }
+  }
+
+  /// Sends one part to each rank, and receives one from each.
+  void exchange(const Place& place, const Parts& received, const Parts& sent) const {
+    place.driver.begin_group(place.device);
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+      const int peer = static_cast<int>(rank);
+      const Part& from = sent[rank];
+      const Part& to = received[rank];
+      if (from.bytes > 0) {
+        place.driver.send(from.data, from.bytes, peer, place.communicator, place.stream,
+                          place.device);
+      }
+      if (to.bytes > 0) {
+        place.driver.recv(to.data, to.bytes, peer, place.communicator, place.stream, place.device);
+      }
+    }
+    place.driver.end_group(place.device);
+  }
+
+  DriverGroup& group_;
+  const GroupArguments& arguments_;
+  std::size_t size_;
+};
+
+}  // namespace backendkit
