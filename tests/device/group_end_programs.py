@@ -108,16 +108,18 @@ def killed(here, name):
 
 
 def killed_with_works_in_flight(here):
-    """The error comes from `wait()`, or from the call, and from all that follow."""
+    """The error comes from the call, from `wait()` or from a read, and from all that follow."""
     start(here)
     works(here)
     if here.rank == here.size - 1:
         os.kill(os.getpid(), signal.SIGKILL)
     for _ in range(2):
         with raises():
-            handles = [dist.all_reduce(ones(here, 1000), async_op=True) for _ in range(5)]
-            for handle in handles:
+            tensors = [ones(here, 1000) for _ in range(5)]
+            handles = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+            for handle, tensor in zip(handles, tensors):
                 handle.wait()
+                tensor.cpu()
     dist.destroy_process_group()
 
 
@@ -130,9 +132,11 @@ def absent(here, asynchronous):
         store.wait([f"told {rank}" for rank in range(here.size - 1)])
     else:
         with raises("timed out"):
-            handle = dist.all_reduce(ones(here), async_op=asynchronous)
+            tensor = ones(here)
+            handle = dist.all_reduce(tensor, async_op=asynchronous)
             if asynchronous:
                 handle.wait()
+            tensor.cpu()
         store.set(f"told {here.rank}", "")
         time.sleep(0.2)
     dist.destroy_process_group()

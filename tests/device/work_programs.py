@@ -8,6 +8,7 @@ import os
 
 import torch
 import torch.distributed as dist
+from backend import lacking
 from collective_programs import (
     REDUCTIONS,
     Call,
@@ -252,7 +253,7 @@ def alternating_groups(here):
 
 
 def two_threads(here, count=30):
-    """Each has its group; the order between them is free, and differs between the ranks."""
+    """Each has its group and stream; their order is free, and differs between the ranks."""
     with new_group(here) as first, new_group(here) as second:
 
         def work(number):
@@ -263,7 +264,15 @@ def two_threads(here, count=30):
                 each = [rank + step for rank in range(here.size)]
                 same(tensor, torch.full((100,), float(sum(each))), f"thread {number}, {step}")
 
-        in_threads(work, 2)
+        def work_on_a_stream(number):
+            if lacking(here.device.type, "streams"):
+                work(number)
+                return
+            # On one stream, the work of each thread would wait for that of the other one.
+            with on(torch.Stream(device=here.device)):
+                work(number)
+
+        in_threads(work_on_a_stream, 2)
 
 
 def cpu_and_device(here):

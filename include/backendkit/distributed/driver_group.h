@@ -103,8 +103,11 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   static constexpr std::size_t kBytesOfId = 1024;
   enum Answer : std::uint8_t { kNothing, kId, kFailed };
 
+  /// Does not keep the tensors: to free them, a thread may have to wait for another one that waits
+  /// for the device, and so for the watcher.
   struct Pending {
-    WorkPtr work;
+    c10::weak_intrusive_ptr<Work> work;
+    std::string name;
     StreamPoint end;
     Clock::time_point deadline;
     std::chrono::milliseconds timeout;
@@ -173,7 +176,8 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
 
   void watch(const WorkPtr& work, const StreamPoint& end, std::chrono::milliseconds timeout) {
     const std::lock_guard<std::mutex> lock(watching_);
-    pending_.push_back({work, end, Clock::now() + timeout, timeout});
+    pending_.push_back(
+        {c10::weak_intrusive_ptr<Work>(work), work->name(), end, Clock::now() + timeout, timeout});
     if (watches_) return;
     watches_ = true;
     group_->watchers().run([self = this->shared_from_this()] { self->look(); });
@@ -206,7 +210,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
         return Clock::now() > one.deadline;
       });
       if (late == pending_.end()) return std::nullopt;
-      return c10::str("not done after ", late->timeout.count(), " ms");
+      return c10::str("timed out after ", late->timeout.count(), " ms");
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
     }
@@ -220,7 +224,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
       watches_ = false;
       if (failed_) return;
       pending.swap(pending_);
-      const std::string what = pending.empty() ? group_->name() : pending.front().work->name();
+      const std::string what = pending.empty() ? group_->name() : pending.front().name;
       const std::string text =
           c10::str(what, " failed on rank ", group_->rank(), " of ", group_->size(), ": ", why);
       cause = failed_ = std::make_exception_ptr(
@@ -228,7 +232,9 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
       LostWork::add(device().index(), text);  // before streams go on
     }
     driver().abort(communicator_, device().index());
-    for (const Pending& one : pending) one.work->fail(cause);
+    for (const Pending& one : pending) {
+      if (const WorkPtr work = one.work.lock()) work->fail(cause);
+    }
   }
 
   std::shared_ptr<StagedGroup> group_;
