@@ -66,7 +66,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   }
 
   /// Queues a collective: `launch(place)` calls the driver, with the group's stream as the current
-  /// one. Returns null if `launch` returns false. `used` are the tensors that the stream uses.
+  /// one. Returns null if `launch` returns false.
   template <class Launch>
   WorkPtr run(c10d::OpType type, const char* title, const Tensors& inputs, Tensors outputs,
               std::chrono::milliseconds timeout, const Launch& launch) {
@@ -74,16 +74,17 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
     check();
     const c10::Stream stream = *stream_;
     StreamPoint(device_guard().getStream(stream.device())).block(stream);
+    // First: a call that throws may have begun its work.
+    for (const Tensors* const all : {&inputs, static_cast<const Tensors*>(&outputs)}) {
+      for (const at::Tensor& one : *all) {
+        device_guard().recordDataPtrOnStream(one.storage().data_ptr(), stream);
+      }
+    }
     {
       const c10::StreamGuard guard(stream);
       const at::NoGradGuard no_gradient;
       StreamHandle const handle = device_facts().handle(stream.device_index(), stream.id());
       if (!launch(Place{driver(), communicator_, handle, stream.device_index()})) return {};
-    }
-    for (const Tensors* const all : {&inputs, static_cast<const Tensors*>(&outputs)}) {
-      for (const at::Tensor& one : *all) {
-        device_guard().recordDataPtrOnStream(one.storage().data_ptr(), stream);
-      }
     }
     const WorkPtr work = group_->work(type, title, inputs, std::move(outputs));
     const StreamPoint end(stream);

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 import torch_foo
 
 (_PATH,) = Path(torch_foo.__file__).parent.glob("lib/*/*torch_foo.*")
@@ -106,6 +107,47 @@ def saved() -> io.BytesIO:
     return file
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """A process group of this process only."""
+    dist.init_process_group("foccl", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def in_a_group(collective: Callable[[torch.Tensor], object]) -> list[int]:
+    with alone():
+        tensor = torch.ones(2).to("foo")
+        collective(tensor)
+        return tensor.tolist()
+
+
+def lost_in_a_group() -> list[int]:
+    """The watcher finds work that has not completed, and so asks the driver."""
+    fault("gate", "on")
+    try:
+        return in_a_group(dist.all_reduce)
+    finally:
+        fault("gate")
+
+
+def aborted_in_a_group() -> None:
+    fault("communicator_error", "garbage")
+    try:
+        lost_in_a_group()
+    except RuntimeError as error:
+        if "rank 7" not in str(error):
+            raise
+    finally:
+        fault("communicator_error")
+
+
+def exchanged(tensor: torch.Tensor) -> None:
+    dist.all_to_all_single(tensor, tensor.clone())
+
+
 #: A use of each function, and what it returns where nothing fails, if that can be told.
 USES: dict[str, tuple[Callable[[], object], object]] = {
     "device_count": (lambda: torch.ones(2, device="foo").tolist(), [1, 1]),
@@ -136,6 +178,25 @@ USES: dict[str, tuple[Callable[[], object], object]] = {
     "instantiate_graph": (run_a_graph, [0, 1, 2]),
     "replay_graph": (run_a_graph, [0, 1, 2]),
     "destroy_graph": (run_a_graph, [0, 1, 2]),
+    "communicator_id": (lambda: in_a_group(dist.all_reduce), [1, 1]),
+    "create_communicator": (lambda: in_a_group(dist.all_reduce), [1, 1]),
+    "destroy_communicator": (lambda: in_a_group(dist.all_reduce), [1, 1]),
+    "abort_communicator": (aborted_in_a_group, None),
+    "communicator_error": (lost_in_a_group, [1, 1]),
+    "all_reduce": (lambda: in_a_group(dist.all_reduce), [1, 1]),
+    "reduce_scatter": (
+        lambda: in_a_group(lambda x: dist.reduce_scatter_tensor(x, x.clone())),
+        [1, 1],
+    ),
+    "all_gather": (
+        lambda: in_a_group(lambda x: dist.all_gather_into_tensor(x, x.clone())),
+        [1, 1],
+    ),
+    "broadcast": (lambda: in_a_group(lambda x: dist.broadcast(x, 0)), [1, 1]),
+    "send": (lambda: in_a_group(exchanged), [1, 1]),
+    "recv": (lambda: in_a_group(exchanged), [1, 1]),
+    "begin_group": (lambda: in_a_group(exchanged), [1, 1]),
+    "end_group": (lambda: in_a_group(exchanged), [1, 1]),
     "copy_elements": (transposed, [[0, 2], [1, 3]]),
     "properties": (lambda: torch.foo.get_device_name(0), "foo simulator"),
     "save_metadata": (lambda: saved().readable(), True),

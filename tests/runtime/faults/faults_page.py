@@ -22,6 +22,10 @@ _MAY_RETURN = {
         "create_event",
         "allocate_host",
         "end_capture",
+        "communicator_id",
+        "create_communicator",
+        "all_reduce",
+        "reduce_scatter",
     },
     "garbage": {
         "device_count",
@@ -32,6 +36,8 @@ _MAY_RETURN = {
         "allocate_host",
         "properties",
         "save_metadata",
+        "communicator_id",
+        "communicator_error",
     },
 }
 

@@ -93,7 +93,7 @@ def results(checked: Checked) -> dict[tuple[str, str, bool], dict]:
 
 
 def test_every_function_has_faults() -> None:
-    assert len(functions()) == 32
+    assert len(functions()) == 45
     assert all(applies(function, "std") for function in functions())
 
 

@@ -31,7 +31,20 @@ GROUPS = {
         "destroy_graph",
     ),
     "properties": ("properties",),
+    "communicators": (
+        "communicator_id",
+        "create_communicator",
+        "destroy_communicator",
+        "abort_communicator",
+        "communicator_error",
+    ),
+    "all_reduce": ("all_reduce",),
+    "reduce_scatter": ("reduce_scatter",),
+    "all_gather": ("all_gather",),
+    "broadcast": ("broadcast",),
+    "messages": ("send", "recv", "begin_group", "end_group"),
 }
+COMMUNICATORS = ("streams", "events", "communicators")
 CHOICES = [
     (),
     ("streams",),
@@ -46,9 +59,14 @@ CHOICES = [
     ("streams", "peers"),
     ("streams", "events", "peers"),
     ("streams", "graphs"),
+    COMMUNICATORS,
+    (*COMMUNICATORS, "all_reduce"),
+    (*COMMUNICATORS, "reduce_scatter", "all_gather"),
+    (*COMMUNICATORS, "broadcast", "messages"),
 ]
 HEADERS = """
 #include <backendkit/device/capabilities.h>
+#include <backendkit/device/driver_collectives.h>
 #include <backendkit/graph.h>
 #include <backendkit/guard.h>
 #include <backendkit/hooks.h>
@@ -60,6 +78,7 @@ HEADERS = """
 SOURCE = """
 #include "headers.h"
 #include "runtime.h"
+template class backendkit::CollectiveDriver<foo::Runtime>;
 template class backendkit::Copier<foo::Runtime>;
 template class backendkit::DeviceGuard<foo::Runtime>;
 template class backendkit::Events<foo::Runtime>;

@@ -292,6 +292,80 @@ backendkit::DeviceProperties Runtime::properties(int device) {
       });
 }
 
+std::string Runtime::communicator_id() {
+  return run<std::string>("communicator_id", "", std::string(2000, 'x'),
+                          [] { return Simulated::communicator_id(); });
+}
+
+backendkit::CommunicatorHandle Runtime::create_communicator(const std::string& id, int rank,
+                                                            int size, int device,
+                                                            std::chrono::milliseconds timeout) {
+  return run<backendkit::CommunicatorHandle>("create_communicator", nullptr, nullptr, [&] {
+    return Simulated::create_communicator(id, rank, size, device, timeout);
+  });
+}
+
+void Runtime::destroy_communicator(backendkit::CommunicatorHandle communicator, int device) {
+  run_void("destroy_communicator", [&] { Simulated::destroy_communicator(communicator, device); });
+}
+
+void Runtime::abort_communicator(backendkit::CommunicatorHandle communicator, int device) {
+  run_void("abort_communicator", [&] { Simulated::abort_communicator(communicator, device); });
+}
+
+std::string Runtime::communicator_error(backendkit::CommunicatorHandle communicator, int device) {
+  return run<std::string>("communicator_error", "", "rank 7 is \xFF gone",
+                          [&] { return Simulated::communicator_error(communicator, device); });
+}
+
+bool Runtime::all_reduce(void* data, std::size_t count, backendkit::NumberType type,
+                         backendkit::Reduce reduce, backendkit::CommunicatorHandle communicator,
+                         backendkit::StreamHandle stream) {
+  return run("all_reduce", false, false, [&] {
+    hold_back(stream, Simulated::current_device());
+    return Simulated::all_reduce(data, count, type, reduce, communicator, stream);
+  });
+}
+
+bool Runtime::reduce_scatter(void* dst, const void* src, std::size_t count,
+                             backendkit::NumberType type, backendkit::Reduce reduce,
+                             backendkit::CommunicatorHandle communicator,
+                             backendkit::StreamHandle stream) {
+  return run("reduce_scatter", false, false, [&] {
+    return Simulated::reduce_scatter(dst, src, count, type, reduce, communicator, stream);
+  });
+}
+
+void Runtime::all_gather(void* dst, const void* src, std::size_t bytes,
+                         backendkit::CommunicatorHandle communicator,
+                         backendkit::StreamHandle stream) {
+  run_void("all_gather", [&] { Simulated::all_gather(dst, src, bytes, communicator, stream); });
+}
+
+void Runtime::broadcast(void* data, std::size_t bytes, int root,
+                        backendkit::CommunicatorHandle communicator,
+                        backendkit::StreamHandle stream) {
+  run_void("broadcast", [&] { Simulated::broadcast(data, bytes, root, communicator, stream); });
+}
+
+void Runtime::send(const void* src, std::size_t bytes, int peer,
+                   backendkit::CommunicatorHandle communicator, backendkit::StreamHandle stream) {
+  run_void("send", [&] { Simulated::send(src, bytes, peer, communicator, stream); });
+}
+
+void Runtime::recv(void* dst, std::size_t bytes, int peer,
+                   backendkit::CommunicatorHandle communicator, backendkit::StreamHandle stream) {
+  run_void("recv", [&] { Simulated::recv(dst, bytes, peer, communicator, stream); });
+}
+
+void Runtime::begin_group() {
+  run_void("begin_group", [] { Simulated::begin_group(); });
+}
+
+void Runtime::end_group() {
+  run_void("end_group", [] { Simulated::end_group(); });
+}
+
 void Runtime::save_metadata(const at::Tensor&, backendkit::TensorMetadata& metadata) {
   if (faults().of("save_metadata") == "garbage") metadata["kept \xFF"] = true;
   run_void("save_metadata", [&] { metadata["kept"] = true; });
