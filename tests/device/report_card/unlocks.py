@@ -13,7 +13,7 @@ UNLOCKS = {
     "copy_elements": "copies with strides, and to another dtype, that stay on the device",
     "properties": "get_device_name, get_device_properties and get_device_capability",
     "metadata": "what the backend keeps with a tensor is saved and loaded with it",
-    "communicators": "torch.distributed with collectives of the driver, which copy nothing to the host",
+    "communicators": "torch.distributed by the driver, without copies to the host",
     "all_reduce": "all_reduce and reduce by the driver, and so DistributedDataParallel",
     "reduce_scatter": "reduce_scatter by the driver, and so FSDP; else it is made of all_reduce",
     "all_gather": "all_gather by the driver, and so FSDP; else it is made of broadcast",
