@@ -119,6 +119,13 @@ class StagedWork final : public c10d::Work {
   }
 
  private:
+  /// With the last owner go the tensors, though the watcher of the driver's collectives still
+  /// knows the work.
+  void release_resources() override {
+    outputs_.clear();
+    future_.reset();
+  }
+
   /// Whether PyTorch's futures can order the streams of the device.
   static bool futures_know_streams() {
     return device_facts().has_streams && device_facts().has_events;
