@@ -38,6 +38,20 @@ ORDER = [
         (COLLECTIVES + "test_40_megabytes",),
     ),
     Fault(
+        "results go to the device before they are there",
+        HERE + "staged_call.h",
+        "if (last.work) last.work->wait();",
+        "static_cast<void>(last.work);",
+        (COLLECTIVES + "test_40_megabytes",),
+    ),
+    Fault(
+        "only the last chunk comes back",
+        HERE + "staged_call.h",
+        "      end_last();\n      last = std::move(begun);",
+        "      last = std::move(begun);",
+        (COLLECTIVES + "test_40_megabytes",),
+    ),
+    Fault(
         "a message is sent before it is on the host",
         HERE + "staged_call.h",
         "steps_.front().ready.wait();",
