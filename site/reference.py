@@ -128,11 +128,19 @@ def _cell(text: str) -> str:
 # --- the Runtime -------------------------------------------------------------------------------
 
 
-def runtime_page() -> str:
-    header = (ROOT / "include" / "backendkit" / "runtime.h").read_text(encoding="utf-8")
-    body = header[
+#: What describes the functions of a Runtime.
+HEADERS = ("runtime.h", "collectives.h")
+
+
+def _body(name: str) -> str:
+    header = (ROOT / "include" / "backendkit" / name).read_text(encoding="utf-8")
+    return header[
         header.index("namespace backendkit {") : header.index("}  // namespace backendkit")
     ]
+
+
+def runtime_page() -> str:
+    body = "\n".join(_body(name) for name in HEADERS)
     # Each piece is a comment and what it describes, up to an empty line.
     pieces = re.findall(r"^((?:///.*\n)+)((?:[^\n/].*\n)+)", body, re.M)
     types: list[str] = []
@@ -177,9 +185,10 @@ def runtime_page() -> str:
         [
             "# The functions of a Runtime",
             "",
-            _NOTE.format("include/backendkit/runtime.h"),
-            "What `include/backendkit/runtime.h` says of each function. A Runtime has them as "
-            "static functions. [The runtime](../runtime.md) explains when each is called.",
+            _NOTE.format("include/backendkit/runtime.h and collectives.h"),
+            "What `include/backendkit/runtime.h` and `collectives.h` say of each function. A "
+            "Runtime has them as static functions. [The runtime](../runtime.md) explains when each "
+            "is called.",
             "",
             "## Required functions",
             "",

@@ -129,8 +129,8 @@ concept HasBroadcast = requires(void* data, std::size_t bytes, int root,
 };
 
 /// `void send(const void* src, std::size_t bytes, int peer, backendkit::CommunicatorHandle
-/// communicator, backendkit::StreamHandle stream)`: sends bytes to another rank, which calls
-/// `recv`.
+/// communicator, backendkit::StreamHandle stream)`: sends bytes to a rank, which calls `recv`;
+/// also to this one, if both are in one group.
 template <class Runtime>
 concept HasSend = requires(const void* src, std::size_t bytes, int peer,
                            CommunicatorHandle communicator, StreamHandle stream) {
@@ -138,7 +138,7 @@ concept HasSend = requires(const void* src, std::size_t bytes, int peer,
 };
 
 /// `void recv(void* dst, std::size_t bytes, int peer, backendkit::CommunicatorHandle communicator,
-/// backendkit::StreamHandle stream)`: receives bytes from another rank, which calls `send`.
+/// backendkit::StreamHandle stream)`: receives bytes from a rank, which calls `send`.
 template <class Runtime>
 concept HasRecv = requires(void* dst, std::size_t bytes, int peer, CommunicatorHandle communicator,
                            StreamHandle stream) {

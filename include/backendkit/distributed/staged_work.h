@@ -112,13 +112,6 @@ class StagedWork final : public c10d::Work {
     callbacks_.run([self, future] { self->mark(future); });
   }
 
-  /// Makes later waits throw: the results of a complete work never came.
-  void fail(std::exception_ptr why) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    exception_ = std::move(why);
-  }
-
- private:
   /// With the last owner go the tensors, though the watcher of the driver's collectives still
   /// knows the work.
   void release_resources() override {
@@ -126,6 +119,13 @@ class StagedWork final : public c10d::Work {
     future_.reset();
   }
 
+  /// Makes later waits throw: the results of a complete work never came.
+  void fail(std::exception_ptr why) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    exception_ = std::move(why);
+  }
+
+ private:
   /// Whether PyTorch's futures can order the streams of the device.
   static bool futures_know_streams() {
     return device_facts().has_streams && device_facts().has_events;
