@@ -110,7 +110,7 @@ def saved() -> io.BytesIO:
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """A process group of this process only."""
-    dist.init_process_group("foccl", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("fooccl", store=dist.HashStore(), rank=0, world_size=1)
     try:
         yield
     finally:
