@@ -14,27 +14,27 @@ namespace backendkit {
 /// instantiate the Runtime. The functions are those of the Runtime, but for the device to name in
 /// an error; what they throw is a PyTorch error. Null is a function that the Runtime does not have.
 struct DriverCollectives {
-  std::string (*id)();
+  std::string (*id)() = nullptr;
   CommunicatorHandle (*create)(const std::string& id, int rank, int size, int device,
-                               std::chrono::milliseconds timeout);
-  void (*destroy)(CommunicatorHandle communicator, int device) noexcept;
-  void (*abort)(CommunicatorHandle communicator, int device) noexcept;
-  std::string (*error)(CommunicatorHandle communicator, int device);
+                               std::chrono::milliseconds timeout) = nullptr;
+  void (*destroy)(CommunicatorHandle communicator, int device) noexcept = nullptr;
+  void (*abort)(CommunicatorHandle communicator, int device) noexcept = nullptr;
+  std::string (*error)(CommunicatorHandle communicator, int device) = nullptr;
   bool (*all_reduce)(void* data, std::size_t count, NumberType type, Reduce reduce,
-                     CommunicatorHandle communicator, StreamHandle stream, int device);
+                     CommunicatorHandle communicator, StreamHandle stream, int device) = nullptr;
   bool (*reduce_scatter)(void* dst, const void* src, std::size_t count, NumberType type,
                          Reduce reduce, CommunicatorHandle communicator, StreamHandle stream,
-                         int device);
+                         int device) = nullptr;
   void (*all_gather)(void* dst, const void* src, std::size_t bytes, CommunicatorHandle communicator,
-                     StreamHandle stream, int device);
+                     StreamHandle stream, int device) = nullptr;
   void (*broadcast)(void* data, std::size_t bytes, int root, CommunicatorHandle communicator,
-                    StreamHandle stream, int device);
+                    StreamHandle stream, int device) = nullptr;
   void (*send)(const void* src, std::size_t bytes, int peer, CommunicatorHandle communicator,
-               StreamHandle stream, int device);
+               StreamHandle stream, int device) = nullptr;
   void (*recv)(void* dst, std::size_t bytes, int peer, CommunicatorHandle communicator,
-               StreamHandle stream, int device);
-  void (*begin_group)(int device);
-  void (*end_group)(int device);
+               StreamHandle stream, int device) = nullptr;
+  void (*begin_group)(int device) = nullptr;
+  void (*end_group)(int device) = nullptr;
 };
 
 /// Calls a Runtime's collectives, as Driver calls its other functions.
@@ -59,7 +59,7 @@ class CollectiveDriver : private Driver<Runtime> {
 
   static constexpr std::size_t kMostBytesOfId = 1000;
 
-  static std::string id() {
+  static std::string id() requires HasCommunicators<Runtime> {
     std::string made =
         call("communicator_id", Base::kNone, [] { return Runtime::communicator_id(); });
     if (made.size() > kMostBytesOfId) {
@@ -69,7 +69,8 @@ class CollectiveDriver : private Driver<Runtime> {
   }
 
   static CommunicatorHandle create(const std::string& id, int rank, int size, int device,
-                                   std::chrono::milliseconds timeout) {
+                                   std::chrono::milliseconds timeout) requires
+      HasCommunicators<Runtime> {
     CommunicatorHandle const made = call("create_communicator", device, [&] {
       return Runtime::create_communicator(id, rank, size, device, timeout);
     });
@@ -77,22 +78,25 @@ class CollectiveDriver : private Driver<Runtime> {
     return made;
   }
 
-  static void destroy(CommunicatorHandle communicator, int device) noexcept {
+  static void destroy(CommunicatorHandle communicator,
+                      int device) noexcept requires HasCommunicators<Runtime> {
     call_only("destroy_communicator", device, "the communicator is leaked",
               [&] { Runtime::destroy_communicator(communicator, device); });
   }
 
-  static void abort(CommunicatorHandle communicator, int device) noexcept {
+  static void abort(CommunicatorHandle communicator,
+                    int device) noexcept requires HasCommunicators<Runtime> {
     call_only("abort_communicator", device, "streams of the device may wait for ever",
               [&] { Runtime::abort_communicator(communicator, device); });
   }
 
-  static std::string error(CommunicatorHandle communicator, int device) {
+  static std::string error(CommunicatorHandle communicator,
+                           int device) requires HasCommunicators<Runtime> {
     return as_utf8(call("communicator_error", device,
                         [&] { return Runtime::communicator_error(communicator, device); }));
   }
 
-  static constexpr DriverCollectives make_table() {
+  static constexpr DriverCollectives make_table() requires HasCommunicators<Runtime> {
     DriverCollectives all{
         .id = &id, .create = &create, .destroy = &destroy, .abort = &abort, .error = &error};
     if constexpr (HasAllReduce<Runtime>) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,15 @@ struct Shared {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 struct Aborted {};
+
+/// The same for processes that can share memory.
+std::string machine() {
+  std::string name;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), name);
+  struct stat memory {};
+  stat("/dev/shm", &memory);
+  return name + "-" + std::to_string(memory.st_dev);
+}
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
@@ -366,12 +376,19 @@ std::string communicator_id() {
   const char* const wanted = std::getenv("{{device_upper}}_SIMULATOR_COLLECTIVES");
   if (wanted != nullptr && std::string(wanted) == "0") return "";
   std::random_device random;
-  return "/{{device}}-" + std::to_string(getpid()) + "-" + std::to_string(random());
+  return "/{{device}}-" + std::to_string(getpid()) + "-" + std::to_string(random()) + " of " +
+         machine();
 }
 
 Communicator* create_communicator(const std::string& id, int rank, int size,
                                   std::chrono::milliseconds timeout) {
-  auto made = std::make_shared<Communicator>(id, rank, size, timeout);
+  const std::size_t end = id.find(" of ");
+  if (id.substr(end + 4) != machine()) {
+    throw std::runtime_error(
+        "simulated devices of several machines have no collectives: set the variable "
+        "{{device_upper}}_SIMULATOR_COLLECTIVES=0 on all of them");
+  }
+  auto made = std::make_shared<Communicator>(id.substr(0, end), rank, size, timeout);
   const std::lock_guard<std::mutex> lock(links().mutex);
   return links().all.emplace_back(std::move(made)).get();
 }

@@ -18,3 +18,4 @@ class Fault(NamedTuple):
     faulty: str
     tests: tuple[str, ...]  # from tests/device on; each of them has to fail
     hangs: bool = False  # it is noticed by a test that does not end
+    variables: tuple[tuple[str, str], ...] = ()  # of the environment, for the tests

@@ -2,6 +2,7 @@
 """Faults that a backend may have, and the device tests that notice each."""
 
 from faults_of_devices import GRAPHS, MEMORY, STATE, SYNCHRONIZATION, VALUES
+from faults_of_driver_groups import DRIVER_GROUPS
 from faults_of_groups import ARITHMETIC, BYTES, ORDER, WORKS
 from faults_of_programs import (
     CPU_PROGRAMS,
@@ -12,6 +13,9 @@ from faults_of_programs import (
     PROCESSES,
     REGISTRATION,
 )
+
+#: The simulator has no collectives then.
+STAGED = (("FOO_SIMULATOR_COLLECTIVES", "0"),)
 
 FAULTS = [
     *SYNCHRONIZATION,
@@ -26,8 +30,6 @@ FAULTS = [
     *CPU_PROGRAMS,
     *PLACE,
     *LIKENESS,
-    *ORDER,
-    *BYTES,
-    *ARITHMETIC,
-    *WORKS,
+    *(fault._replace(variables=STAGED) for fault in [*ORDER, *BYTES, *ARITHMETIC, *WORKS]),
+    *DRIVER_GROUPS,
 ]

@@ -3,7 +3,8 @@
 
 The processes are forked from this one, which has PyTorch, whose import takes longer than most of
 the tests, but not the backend: that is loaded, and chooses its fault, after the fork. Reads jobs as
-JSON from stdin, `[fault or -1, tests, seconds]`; writes `[status, text]` of each to stdout.
+JSON from stdin, `[fault or -1, tests, seconds, variables of the environment]`; writes
+`[status, text]` of each to stdout.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class Process:
     text: IO[str]
 
 
-def child(fault: int, tests: list[str], text: IO[str]) -> int:
+def child(fault: int, tests: list[str], variables: dict[str, str], text: IO[str]) -> int:
     os.setsid()
     for number in (1, 2):
         os.dup2(text.fileno(), number)
-    os.environ["BACKENDKIT_FAULT"] = str(fault)
+    os.environ.update(variables, BACKENDKIT_FAULT=str(fault))
     del os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"]
     import torch_foo  # noqa: F401
 
@@ -47,15 +48,15 @@ def child(fault: int, tests: list[str], text: IO[str]) -> int:
     return pytest.main([*OPTIONS, *(["--device", "foo"] if of_device else []), *tests])
 
 
-def begin(number: int, job: tuple[int, list[str], float]) -> tuple[int, Process]:
-    fault, tests, seconds = job
+def begin(number: int, job: tuple[int, list[str], float, dict[str, str]]) -> tuple[int, Process]:
+    fault, tests, seconds, variables = job
     text = tempfile.TemporaryFile("w+")
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
         status = 99
         try:
-            status = child(fault, tests, text)
+            status = child(fault, tests, variables, text)
         except BaseException:
             traceback.print_exc(file=text)
         finally:

@@ -46,8 +46,8 @@ inline bool planted(int number) {
 ENTRY_POINT = "[torch.backends]\nfoo = torch_foo:_autoload\n"
 #: Seconds after which a test of a fault that hangs counts as one that noticed it.
 PATIENCE = 40
-#: A fault or -1, tests, and seconds that they may take.
-Job = tuple[int, list[str], float]
+#: A fault or -1, tests, seconds that they may take, and variables of their environment.
+Job = tuple[int, list[str], float, dict[str, str]]
 
 
 def with_fault(fault: Fault, number: int) -> str:
@@ -161,10 +161,14 @@ def test_each_fault_has_its_place(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_without_a_fault_all_pass(backend: Backend) -> None:
-    tests = list(dict.fromkeys(test for fault in FAULTS for test in fault.tests))
-    of_faults = [test for test in tests if test.startswith("../")]
-    of_device = [test for test in tests if test not in of_faults]
-    for status, text in backend.test([(-1, of_device, 900), (-1, of_faults, 900)]):
+    jobs: list[Job] = []
+    for variables in dict.fromkeys(fault.variables for fault in FAULTS):
+        with_these = [fault for fault in FAULTS if fault.variables == variables]
+        tests = list(dict.fromkeys(test for fault in with_these for test in fault.tests))
+        of_faults = [test for test in tests if test.startswith("../")]
+        of_device = [test for test in tests if test not in of_faults]
+        jobs += [(-1, these, 900, dict(variables)) for these in (of_device, of_faults) if these]
+    for status, text in backend.test(jobs):
         assert status == 0, text
         assert "passed" in text
         assert "skipped" not in text
@@ -176,9 +180,9 @@ def test_each_fault_is_noticed(backend: Backend) -> None:
     jobs: list[Job] = []
     for number, fault in enumerate(FAULTS):
         seconds = PATIENCE if fault.hangs else 600
-        jobs += [(number, [test], seconds) for test in fault.tests]
+        jobs += [(number, [test], seconds, dict(fault.variables)) for test in fault.tests]
     unnoticed = []
-    for (number, tests, _), (status, text) in zip(jobs, backend.test(jobs)):
+    for (number, tests, _, _), (status, text) in zip(jobs, backend.test(jobs)):
         killed = status == -signal.SIGKILL
         if not (status == 1 or (killed and FAULTS[number].hangs) or (status < 0 and not killed)):
             found = f"{FAULTS[number].name}: {tests[0]} ended with {status}"

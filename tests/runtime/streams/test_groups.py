@@ -134,5 +134,6 @@ def test_each_function_that_can_be_left_out_is_of_a_capability() -> None:
     functions = re.findall(r"BACKENDKIT_CHECK_OPTIONAL\(Has\w+, (\w+),", text)
     assert len(functions) > 10
     told = (include / "device" / "capabilities.h").read_text(encoding="utf-8")
+    told = re.sub(r'"\s+"', "", told)  # a long text is in two parts
     named = {one for group in re.findall(r'"([^"]*)"\}', told) for one in group.split(", ")}
     assert set(functions) <= named, set(functions) - named

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of process groups whose collectives are the driver's, as the simulator's are."""
+
+from fault import Fault
+
+HERE = "include/backendkit/distributed/"
+COLLECTIVES = "test_collectives.py::"
+
+DRIVER_GROUPS = [
+    Fault(
+        "the driver does not wait for what a program computes",
+        HERE + "driver_group.h",
+        "StreamPoint(device_guard().getStream(stream.device())).block(stream);",
+        "static_cast<void>(stream);",
+        (COLLECTIVES + "test_side_streams[result_of_a_side_stream-1048577]",),
+    ),
+    Fault(
+        "nobody waits for the driver's results",
+        HERE + "driver_group.h",
+        "work->complete(Work::End{stream, end}, nullptr);",
+        "work->complete(std::nullopt, nullptr);",
+        (COLLECTIVES + "test_40_megabytes",),
+    ),
+    Fault(
+        "memory that the driver still writes is given away",
+        HERE + "driver_group.h",
+        "device_guard().recordDataPtrOnStream(one.storage().data_ptr(), stream);",
+        "static_cast<void>(one);",
+        (COLLECTIVES + "test_side_streams[results_freed_before_the_end-1048577]",),
+    ),
+    Fault(
+        "a collective that does not end is not noticed",
+        HERE + "driver_group.h",
+        "Clock::now() > one.deadline",
+        "Clock::now() < Clock::time_point::min()",
+        ("test_groups_end.py::test_a_rank_does_not_come[False]",),
+        hangs=True,
+    ),
+    Fault(
+        "results of an aborted collective count as right",
+        HERE + "driver_group.h",
+        "LostWork::add(device().index(), text);",
+        "static_cast<void>(text);",
+        ("test_groups_end.py::test_a_rank_does_not_come[False]",),
+    ),
+    Fault(
+        "the driver's averages are sums",
+        HERE + "driver_calls.h",
+        "Reduce::kAverage",
+        "Reduce::kSum",
+        (COLLECTIVES + "test_all_reduce[AVG-float32]",),
+    ),
+    Fault(
+        "the driver's scaled sums are not scaled",
+        HERE + "driver_calls.h",
+        "numbers.factor ? data.mul(at::Scalar(*numbers.factor)) : data",
+        "data",
+        (COLLECTIVES + "test_all_reduce[PREMUL_SUM-float32]",),
+    ),
+    Fault(
+        "the driver adds bools as numbers",
+        HERE + "driver_calls.h",
+        "reduce_of(checked.host_op().op_)",
+        "reduce_of(op.op_)",
+        (COLLECTIVES + "test_all_reduce[SUM-bool]",),
+    ),
+    Fault(
+        "the driver reduces half of complex numbers",
+        HERE + "driver_calls.h",
+        "data.numel() * numbers.each",
+        "data.numel()",
+        (COLLECTIVES + "test_all_reduce[SUM-complex64]",),
+    ),
+    Fault(
+        "the driver always broadcasts from the first rank",
+        HERE + "driver_calls.h",
+        "broadcast(place, data, options.rootRank);",
+        "broadcast(place, data, 0);",
+        (COLLECTIVES + "test_data_of_every_dtype[broadcast-float32]",),
+    ),
+    Fault(
+        "each output that the driver gathers is the first rank's",
+        HERE + "driver_calls.h",
+        "outputs[rank].copy_(parts[rank].reshape(outputs[rank].sizes()));",
+        "outputs[rank].copy_(parts[0].reshape(outputs[rank].sizes()));",
+        (COLLECTIVES + "test_data_of_every_dtype[all_gather-float32]",),
+    ),
+    Fault(
+        "the driver's result does not come to a tensor with gaps",
+        HERE + "driver_calls.h",
+        "if (tensor.const_data_ptr() != result.const_data_ptr()) tensor.detach().copy_(result);",
+        "static_cast<void>(tensor);",
+        (COLLECTIVES + "test_tensors_that_are_no_whole_memory[all_reduce-strided]",),
+    ),
+    Fault(
+        "the driver sends each rank the first part",
+        HERE + "driver_calls.h",
+        "data += size;",
+        "data += 0;",
+        (COLLECTIVES + "test_data_of_every_dtype[all_to_all_single-float32]",),
+    ),
+]
