@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways of collectives besides the simulator's own: through the host, and with fewer functions."""
+"""Other ways of collectives than the simulator's own: through the host, with fewer functions."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ def test_fewer_functions(tmp_path: Path, kept: tuple[str, ...]) -> None:
     metadata = site / "torch_foo-0.1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_foo\nVersion: 0.1.0\n")
-    (metadata / "entry_points.txt").write_text(
-        "[torch.backends]\ntorch_foo = torch_foo:_autoload\n"
-    )
+    (metadata / "entry_points.txt").write_text("[torch.backends]\nfoo = torch_foo:_autoload\n")
     ask = "import torch; print(*torch.foo.capabilities().runtime)"
     base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     there = run(base, "-c", ask, PYTHONPATH=str(site)).split()
