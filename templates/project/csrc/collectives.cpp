@@ -30,6 +30,7 @@ using backendkit::NumberType;
 using backendkit::Reduce;
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kFolder = "/dev/shm";  // files here are in memory only
 constexpr int kMostRanks = 64;
 constexpr std::size_t kChunk = std::size_t{256} << 10;    // bytes that a rank shows at a time
 constexpr std::size_t kMessage = std::size_t{64} << 10;   // bytes of a message on their way
@@ -54,7 +55,7 @@ std::string machine() {
   std::string name;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), name);
   struct stat memory {};
-  stat("/dev/shm", &memory);
+  stat(kFolder, &memory);
   return name + "-" + std::to_string(memory.st_dev);
 }
 
@@ -76,10 +77,10 @@ class Communicator {
       }
     } catch (...) {
       unmap();
-      if (rank == 0) shm_unlink(name.c_str());
+      if (rank == 0) unlink(name.c_str());
       throw;
     }
-    if (rank == 0) shm_unlink(name.c_str());  // nothing is left, however the processes end
+    if (rank == 0) unlink(name.c_str());  // nothing is left, however the processes end
   }
 
   Communicator(const Communicator&) = delete;
@@ -163,7 +164,7 @@ class Communicator {
   void map(const std::string& name, Clock::time_point end) {
     int file = -1;
     if (rank_ == 0) {
-      file = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+      file = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
       if (file < 0) throw std::runtime_error(system_error("shared memory"));
       // Otherwise a write to memory that is full would end the process.
       errno = posix_fallocate(file, 0, static_cast<off_t>(bytes_));
@@ -173,7 +174,7 @@ class Communicator {
         throw std::runtime_error(why);
       }
     } else {
-      while ((file = shm_open(name.c_str(), O_RDWR, 0)) < 0) {
+      while ((file = open(name.c_str(), O_RDWR)) < 0) {
         pause_until(end, "rank 0 has made no shared memory");
       }
       struct stat now {};
@@ -376,7 +377,7 @@ std::string communicator_id() {
   const char* const wanted = std::getenv("{{device_upper}}_SIMULATOR_COLLECTIVES");
   if (wanted != nullptr && std::string(wanted) == "0") return "";
   std::random_device random;
-  return "/{{device}}-" + std::to_string(getpid()) + "-" + std::to_string(random()) + " of " +
+  return std::string(kFolder) + "/{{device}}-" + std::to_string(getpid()) + "-" + std::to_string(random()) + " of " +
          machine();
 }
 
