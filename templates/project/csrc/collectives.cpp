@@ -377,8 +377,8 @@ std::string communicator_id() {
   const char* const wanted = std::getenv("{{device_upper}}_SIMULATOR_COLLECTIVES");
   if (wanted != nullptr && std::string(wanted) == "0") return "";
   std::random_device random;
-  return std::string(kFolder) + "/{{device}}-" + std::to_string(getpid()) + "-" + std::to_string(random()) + " of " +
-         machine();
+  const std::string number = std::to_string(getpid()) + "-" + std::to_string(random());
+  return std::string(kFolder) + "/{{device}}-" + number + " of " + machine();
 }
 
 Communicator* create_communicator(const std::string& id, int rank, int size,
