@@ -46,10 +46,19 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   DriverGroup(const DriverGroup&) = delete;
   DriverGroup& operator=(const DriverGroup&) = delete;
 
-  ~DriverGroup() {
-    if (communicator_ == nullptr || device_facts().forked()) return;
-    driver().destroy(communicator_, device().index());
-    if (failed_) LostWork::remove(device().index());
+  ~DriverGroup() { free_communicator(); }
+
+  /// Nobody starts collectives any more: the communicator is freed now, or when its work has
+  /// completed.
+  void close() noexcept {
+    try {
+      const std::lock_guard<std::mutex> lock(watching_);
+      forget_completed();
+      if (!pending_.empty() || aborts_) return;
+    } catch (const c10::Error&) {
+      return;  // the watcher finds it too
+    }
+    free_communicator();
   }
 
   /// Whether the driver does collectives of these tensors. The first call for tensors that it could
@@ -94,9 +103,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   }
 
   /// Ends what runs, as after a time-out.
-  void abort(const std::string& why) {
-    if (communicator_ != nullptr) fail(why);
-  }
+  void abort(const std::string& why) { fail(why); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -170,6 +177,17 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
     return {reinterpret_cast<const char*>(bytes + 3), size};
   }
 
+  void free_communicator() noexcept {
+    CommunicatorHandle const gone = std::exchange(communicator_, nullptr);
+    if (gone == nullptr || device_facts().forked()) return;
+    driver().destroy(gone, device().index());
+    if (failed_) LostWork::remove(device().index());
+  }
+
+  void forget_completed() {
+    while (!pending_.empty() && pending_.front().end.passed()) pending_.pop_front();
+  }
+
   void check() {
     const std::lock_guard<std::mutex> lock(watching_);
     if (failed_) std::rethrow_exception(failed_);
@@ -203,7 +221,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   std::optional<std::string> look_once() {
     try {
       const std::lock_guard<std::mutex> lock(watching_);
-      while (!pending_.empty() && pending_.front().end.passed()) pending_.pop_front();
+      forget_completed();
       if (pending_.empty()) return std::nullopt;
       const std::string error = driver().error(communicator_, device().index());
       if (!error.empty()) return error;
@@ -223,7 +241,8 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
     {
       const std::lock_guard<std::mutex> lock(watching_);
       watches_ = false;
-      if (failed_) return;
+      if (failed_ || communicator_ == nullptr) return;
+      aborts_ = true;
       pending.swap(pending_);
       const std::string what = pending.empty() ? group_->name() : pending.front().name;
       const std::string text =
@@ -233,6 +252,10 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
       LostWork::add(device().index(), text);  // before streams go on
     }
     driver().abort(communicator_, device().index());
+    {
+      const std::lock_guard<std::mutex> lock(watching_);
+      aborts_ = false;
+    }
     for (const Pending& one : pending) {
       if (const WorkPtr work = one.work.lock()) work->fail(cause);
     }
@@ -248,6 +271,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   std::mutex watching_;   ///< for those below
   std::deque<Pending> pending_;
   bool watches_ = false;
+  bool aborts_ = false;
   std::exception_ptr failed_;
 };
 

@@ -32,7 +32,10 @@ class StagedBackend final : public c10d::Backend {
         arguments_(rank_, size_),
         timeout_(timeout) {}
 
-  ~StagedBackend() override { group_->close(); }
+  ~StagedBackend() override {
+    group_->close();
+    driver_->close();
+  }
 
   const std::string getBackendName() const override { return group_->name(); }
 

@@ -37,7 +37,6 @@ _MAY_RETURN = {
         "properties",
         "save_metadata",
         "communicator_id",
-        "communicator_error",
     },
 }
 
