@@ -46,19 +46,20 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   DriverGroup(const DriverGroup&) = delete;
   DriverGroup& operator=(const DriverGroup&) = delete;
 
-  ~DriverGroup() { free_communicator(); }
+  ~DriverGroup() { destroy(communicator_); }
 
   /// Nobody starts collectives any more: the communicator is freed now, or when its work has
   /// completed.
   void close() noexcept {
+    CommunicatorHandle gone = nullptr;
     try {
       const std::lock_guard<std::mutex> lock(watching_);
       forget_completed();
-      if (!pending_.empty() || aborts_) return;
+      if (pending_.empty() && !aborts_) std::swap(gone, communicator_);
     } catch (const c10::Error&) {
       return;  // the watcher finds it too
     }
-    free_communicator();
+    destroy(gone);
   }
 
   /// Whether the driver does collectives of these tensors. The first call for tensors that it could
@@ -177,10 +178,9 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
     return {reinterpret_cast<const char*>(bytes + 3), size};
   }
 
-  void free_communicator() noexcept {
-    CommunicatorHandle const gone = std::exchange(communicator_, nullptr);
-    if (gone == nullptr || device_facts().forked()) return;
-    driver().destroy(gone, device().index());
+  void destroy(CommunicatorHandle communicator) noexcept {
+    if (communicator == nullptr || device_facts().forked()) return;
+    driver().destroy(communicator, device().index());
     if (failed_) LostWork::remove(device().index());
   }
 
