@@ -81,6 +81,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   WorkPtr run(c10d::OpType type, const char* title, const Tensors& inputs, Tensors outputs,
               std::chrono::milliseconds timeout, const Launch& launch) {
     const std::lock_guard<std::mutex> lock(launching_);
+    group_->check_open();
     check();
     const c10::Stream stream = *stream_;
     StreamPoint(device_guard().getStream(stream.device())).block(stream);

@@ -84,6 +84,11 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   /// The number of collectives that this rank has started.
   std::uint64_t collectives_started() const { return collectives_started_; }
 
+  void check_open() const {
+    device_facts().check_not_forked();
+    TORCH_CHECK(!closed_, "the process group ", name_, " was destroyed");
+  }
+
   /// From now on, calls throw.
   void close() { closed_ = true; }
 
@@ -136,8 +141,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
 
   WorkPtr make(c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
                std::vector<at::Tensor> outputs, std::uint64_t number) {
-    device_facts().check_not_forked();
-    TORCH_CHECK(!closed_, "the process group ", name_, " was destroyed");
+    check_open();
     return c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, inputs, std::move(outputs),
                                      waiters_, number);
   }
