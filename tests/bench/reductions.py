@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives on the device beside those of Gloo on the CPU, and how training hides them.
 
+Those of the driver are the simulator's, over shared memory. Each rank writes its bytes there and
+reads the result, so they are also beside two copies of as many bytes.
+
 Ranks are processes of this machine. All that is compared is measured in turns, in one process.
 """
 
@@ -61,7 +64,17 @@ def reductions(device: str) -> dict[str, dict[str, float]]:
             dist.all_reduce(tensor)
             torch.accelerator.synchronize()
 
-        calls = {"Gloo": lambda tensor=host: dist.all_reduce(tensor), "device": on_device}
+        other = torch.zeros(size // 4)
+
+        def copies(tensor: torch.Tensor = host, other: torch.Tensor = other) -> None:
+            other.copy_(tensor)
+            tensor.copy_(other)
+
+        calls = {
+            "Gloo": lambda tensor=host: dist.all_reduce(tensor),
+            "device": on_device,
+            "copies": copies,
+        }
         found[text_of(size)] = in_turns(calls, rounds)
     return found
 
@@ -152,29 +165,36 @@ def host_accessible(work: Path) -> Path:
 
 
 def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> None:
-    """all_reduce staged and in memory that the host can access, beside Gloo's on CPU tensors."""
-    staged = torchrun(HERE, work)
+    """all_reduce by the host and by the driver, beside Gloo's on CPU tensors."""
+    by_host = {"FOO_SIMULATOR_COLLECTIVES": "0"}
     base, site = os.environ["BACKENDKIT_TEST_BASE_PYTHON"], str(host_accessible(work))
-    shared = torchrun(HERE, work, python=base, PYTHONPATH=site)
+    kinds = {
+        "staged": torchrun(HERE, work, **by_host),
+        "host_accessible": torchrun(HERE, work, python=base, PYTHONPATH=site, **by_host),
+        "driver": torchrun(HERE, work),
+    }
     rows = []
-    for kind, found in (("staged", staged), ("host_accessible", shared)):
+    for kind, found in kinds.items():
         for size, times in found["reductions"].items():
-            gloo, ours = times["Gloo"] * 1000, times["device"] * 1000
-            remark = f"Gloo on the CPU {gloo:.3f} ms, {ours / gloo:.2f} x"
+            what, other = ("Gloo on the CPU", "Gloo") if kind != "driver" else ("copies", "copies")
+            theirs, ours = times[other] * 1000, times["device"] * 1000
+            remark = f"{what} {theirs:.3f} ms, {ours / theirs:.2f} x"
             rows.append((f"{size}, {kind}", f"{ours:.3f} ms", remark))
     rounds = ", ".join(str(count) for _, count in SIZES)
     table(f"all_reduce between {RANKS} processes, medians of {rounds}, in turns", rows)
-    times = {name: value * 1000 for name, value in staged["training"].items()}
-    hidden = 1 - (times["with"] - times["without"]) / times["alone"]
-    table(
-        "A step of DistributedDataParallel, 8 layers of 1024 x 1024, staged",
-        [
-            ("with reductions of the gradients", f"{times['with']:.1f} ms", f"median of {STEPS}"),
-            ("without (no_sync)", f"{times['without']:.1f} ms", ""),
-            ("these reductions by themselves", f"{times['alone']:.1f} ms", ""),
-            ("of which a step hides", f"{hidden:.0%}", ""),
-        ],
-    )
+    for kind in ("staged", "driver"):
+        times = {name: value * 1000 for name, value in kinds[kind]["training"].items()}
+        hidden = 1 - (times["with"] - times["without"]) / times["alone"]
+        median = f"median of {STEPS}"
+        table(
+            f"A step of DistributedDataParallel, 8 layers of 1024 x 1024, {kind}",
+            [
+                ("with reductions of the gradients", f"{times['with']:.1f} ms", median),
+                ("without (no_sync)", f"{times['without']:.1f} ms", ""),
+                ("these reductions by themselves", f"{times['alone']:.1f} ms", ""),
+                ("of which a step hides", f"{hidden:.0%}", ""),
+            ],
+        )
 
 
 if __name__ == "__main__":
