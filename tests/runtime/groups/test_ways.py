@@ -67,7 +67,7 @@ def test_fewer_functions(tmp_path: Path, kept: tuple[str, ...]) -> None:
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_foo\nVersion: 0.1.0\n")
     (metadata / "entry_points.txt").write_text("[torch.backends]\nfoo = torch_foo:_autoload\n")
-    ask = "import torch; print(*torch.foo.capabilities().runtime)"
+    ask = "import torch; print(*(k for k, v in torch.foo.capabilities().runtime.items() if v))"
     base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     there = run(base, "-c", ask, PYTHONPATH=str(site)).split()
     assert {one for one in (*FUNCTIONS, "messages") if one in there} == set(kept)
