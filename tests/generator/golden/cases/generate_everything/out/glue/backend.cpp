@@ -6,6 +6,7 @@
 
 #include <backendkit/allocator.h>
 #include <backendkit/claim.h>
+#include <backendkit/device/driver_collectives.h>
 #include <backendkit/distributed/device_facts.h>
 #include <backendkit/device/display_name.h>
 #include <backendkit/graph.h>
@@ -29,7 +30,7 @@ const char* registration_problem() noexcept {
 
 const DeviceFacts& device_facts() {
   using Runtime = ::kite::v1::Runtime;
-  static constexpr DeviceFacts facts{
+  static const DeviceFacts facts{
       .has_streams = HasStreams<Runtime>,
       .has_events = HasEvents<Runtime>,
       .has_elapsed_ms = HasElapsedMs<Runtime>,
@@ -38,6 +39,8 @@ const DeviceFacts& device_facts() {
       .in_use = &Devices<Runtime>::in_use,
       .forked = &Devices<Runtime>::forked,
       .check_not_forked = &Devices<Runtime>::check_not_forked,
+      .handle = &Streams<Runtime>::handle,
+      .collectives = CollectiveDriver<Runtime>::table(),
   };
   return facts;
 }
