@@ -71,7 +71,7 @@ def test_pages_from_the_code(request: pytest.FixtureRequest) -> None:
 def test_all_functions_of_a_runtime_are_listed() -> None:
     include = ROOT / "include" / "backendkit"
     text = "".join((include / name).read_text(encoding="utf-8") for name in reference.HEADERS)
-    functions = set(re.findall(r"{ Runtime::(\w+)\(", text))
+    functions = set(re.findall(r"{\s+Runtime::(\w+)\(", text))
     page = (reference.FOLDER / "runtime.md").read_text(encoding="utf-8")
     assert functions | {"host_accessible"} == set(re.findall(r"^#{3,4} ([a-z_]+)$", page, re.M))
 
