@@ -45,6 +45,7 @@ std::vector<std::string> reading_order(const Plan& plan, const Description& desc
                                           "csrc/simulator.cpp",
                                           "csrc/collectives.h",
                                           "csrc/collectives.cpp",
+                                          "csrc/communicator.h",
                                           description.package.value + "/extras.py",
                                           "setup.py"};
   std::vector<std::string> order;
