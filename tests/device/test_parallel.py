@@ -15,6 +15,7 @@ from backend import RELEASE
 
 pytestmark = pytest.mark.needs("distributed")
 
+FSDP2 = pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch 2.5 has FSDP2 for CUDA only")
 # PyTorch's reducer brings its map of used parameters to the device from pinned memory.
 MAP_OF_USED = pytest.mark.needs("pinned_memory")
 
@@ -134,6 +135,7 @@ def test_fsdp1_in_other_ways(ranks, program):
     ranks(program)
 
 
+@FSDP2
 @pytest.mark.needs("streams", "events")
 @pytest.mark.parametrize(
     "options",
@@ -157,6 +159,7 @@ def _fields_of_offloading():
     return inspect.signature(module.CPUOffloadPolicy).parameters
 
 
+@FSDP2
 @pytest.mark.needs("streams", "events")
 @pytest.mark.parametrize(
     "program",
@@ -199,12 +202,16 @@ def test_redistribute(ranks, rows, first, second):
             parts.a_mesh_of_a_group,
             parts.sum_of_parts,
             parts.operations,
-            parts.random_tensors,
         ]
     ),
 )
 def test_tensors_in_parts(ranks, program):
     ranks(program)
+
+
+@pytest.mark.skipif(RELEASE < (2, 6), reason="PyTorch 2.5 has random DTensors for CUDA only")
+def test_random_tensors_in_parts(ranks):
+    ranks(parts.random_tensors)
 
 
 @pytest.mark.parametrize("sequence", [False, True])
@@ -250,6 +257,7 @@ def test_checkpoint(ranks, tmp_path, asynchronous):
     ranks(parts.checkpoint, str(tmp_path / "checkpoint"), asynchronous)
 
 
+@FSDP2
 @pytest.mark.needs("streams", "events")
 def test_checkpoint_of_a_training(ranks, tmp_path):
     ranks(parts.checkpoint_of_a_training, str(tmp_path / "checkpoint"))
