@@ -12,6 +12,7 @@ import message_programs as messages
 import pytest
 import torch
 import work_programs as works
+from backend import RELEASE
 from collective_programs import MOVES, REDUCTIONS
 
 pytestmark = pytest.mark.needs("distributed")
