@@ -294,7 +294,10 @@ def pipeline(here, schedule):
     def loss(result, target):
         return (result - target).square().mean()
 
-    run = getattr(pipelining, schedule)(stage, 4, loss_fn=loss)
+    make = getattr(pipelining, schedule)
+    run = make(stage, 4, loss_fn=loss)
+    # Before PyTorch 2.7 the gradients of the four parts of a batch are added.
+    count = 1 if "scale_grads" in inspect.signature(make).parameters else 4
     x = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
     target = torch.zeros(8, 8)
     losses = []
@@ -311,7 +314,7 @@ def pipeline(here, schedule):
         mean = torch.stack([one.detach() for one in losses]).mean()
         torch.testing.assert_close(mean.cpu(), loss(expected, target).detach())
     for one, other in zip(mine.parameters(), whole[here.rank].parameters()):
-        torch.testing.assert_close(one.grad.cpu(), other.grad)
+        torch.testing.assert_close(one.grad.cpu() / count, other.grad)
 
 
 # --- functional collectives -------------------------------------------------------------------
