@@ -67,7 +67,8 @@ concept HasDestroyCommunicator = requires(CommunicatorHandle communicator, int d
 
 /// `void abort_communicator(backendkit::CommunicatorHandle communicator, int device)`: ends the
 /// communicator's work, queued and running, with whatever results, so that streams go on. Called
-/// when a collective has failed or takes too long.
+/// when a collective has failed or takes too long. The other functions may still be called with the
+/// communicator, until `destroy_communicator`, which always is. Must not throw.
 template <class Runtime>
 concept HasAbortCommunicator = requires(CommunicatorHandle communicator, int device) {
   { Runtime::abort_communicator(communicator, device) } -> std::same_as<void>;
@@ -113,7 +114,7 @@ concept HasReduceScatter = requires(void* dst, const void* src, std::size_t coun
 
 /// `void all_gather(void* dst, const void* src, std::size_t bytes, backendkit::CommunicatorHandle
 /// communicator, backendkit::StreamHandle stream)`: `dst` gets the `bytes` of each rank's `src`, in
-/// the order of the ranks.
+/// the order of the ranks. `src` may be this rank's place in `dst`.
 template <class Runtime>
 concept HasAllGather = requires(void* dst, const void* src, std::size_t bytes,
                                 CommunicatorHandle communicator, StreamHandle stream) {

@@ -110,7 +110,7 @@ class Streams {
       Devices<Runtime>::check_not_forked();
       Captures::refuse(device, id, "a wait for the stream's work");
       Driver<Runtime>::synchronize_stream(stream, device);
-      LostWork::check(device);
+      LostWork::check();
     } else {
       Devices<Runtime>::synchronize(device);
     }

@@ -124,6 +124,20 @@ def killed_with_works_in_flight(here):
     dist.destroy_process_group()
 
 
+def killed_and_group_destroyed(here):
+    """The error comes from the call, or from a read, though the group is no more."""
+    start(here)
+    works(here)
+    if here.rank == here.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    tensor = ones(here, 1 << 20)
+    with raises():
+        dist.all_reduce(tensor)
+        dist.destroy_process_group()
+        tensor.cpu()
+    os._exit(0)  # the group is destroyed in some backends only
+
+
 def absent(here, asynchronous):
     """The last rank does not call the collective: the others are told after the timeout."""
     start(here, timeout=1)

@@ -313,6 +313,8 @@ def test_collectives_of_a_new_group(ranks, collective):
             works.subgroups,
             works.alternating_groups,
             works.two_threads,
+            works.alternating_collectives,
+            works.in_place,
             works.cpu_and_device,
         ]
     ),

@@ -103,6 +103,10 @@ def test_a_rank_is_killed_with_works_in_flight(ends):
     ends(programs.killed_with_works_in_flight, last=-9)
 
 
+def test_a_rank_is_killed_and_the_group_destroyed(ends):
+    ends(programs.killed_and_group_destroyed, last=-9)
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_rank_does_not_come(ends, asynchronous):
     ends(programs.absent, asynchronous)

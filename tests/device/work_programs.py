@@ -275,6 +275,38 @@ def two_threads(here, count=30):
         in_threads(work_on_a_stream, 2)
 
 
+def alternating_collectives(here, count=60):
+    """One begins where another one may still bring its results."""
+    sums, sent = [], []
+    for step in range(count):
+        sums.append(torch.full((300,), float(here.rank + step), device=here.device))
+        dist.all_reduce(sums[-1])
+        sent.append(torch.full((300,), float(here.rank + step), device=here.device))
+        dist.broadcast(sent[-1], step % here.size)
+    for step, (total, one) in enumerate(zip(sums, sent)):
+        each = [float(rank + step) for rank in range(here.size)]
+        same(total, torch.full((300,), sum(each)), f"sum {step}")
+        same(one, torch.full((300,), each[step % here.size]), f"broadcast {step}")
+
+
+def in_place(here):
+    """Outputs where the inputs are: what is read must not have been written."""
+    count = 1 << 17
+    mine = torch.arange(here.size * count, dtype=torch.float32) + 1000 * here.rank
+    tensor = mine.to(here.device)
+    dist.all_to_all_single(tensor, tensor)
+    parts = torch.arange(count, dtype=torch.float32) + here.rank * count
+    same(tensor, torch.cat([parts + 1000 * rank for rank in range(here.size)]))
+    tensor = torch.zeros(here.size, count, device=here.device)
+    tensor[here.rank] = here.rank + 1.0
+    dist.all_gather_into_tensor(tensor, tensor[here.rank])
+    each = torch.arange(1.0, here.size + 1)[:, None].expand(here.size, count)
+    same(tensor, each.contiguous())
+    tensor = torch.ones(here.size * count, device=here.device)
+    dist.reduce_scatter_tensor(tensor[:count], tensor)
+    same(tensor[:count], torch.full((count,), float(here.size)))
+
+
 def cpu_and_device(here):
     """One group serves tensors of both, in one order."""
     works, tensors = [], []

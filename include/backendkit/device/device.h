@@ -115,7 +115,7 @@ class Devices {
     if (!used()) return;
     check_not_forked();
     Driver<Runtime>::synchronize(device);
-    LostWork::check(index);
+    LostWork::check();
   }
 
   /// Sets a function for `exchange` to call in the thread that makes a device current, even if it

@@ -82,7 +82,7 @@ class Events {
       if (event == nullptr) return;
       Devices<Runtime>::use();
       Driver<Runtime>::synchronize_event(of(event).handle, of(event).device);
-      LostWork::check(static_cast<c10::DeviceIndex>(of(event).device));
+      LostWork::check();
     }
   }
 

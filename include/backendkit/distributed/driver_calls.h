@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <c10/util/ScopeExit.h>
+
 #include <backendkit/distributed/arguments.h>
 #include <backendkit/distributed/driver_group.h>
 #include <backendkit/distributed/driver_numbers.h>
@@ -100,7 +102,8 @@ class DriverCalls {
     return group_.run(Op::_ALLGATHER_BASE, "all_gather_into_tensor", {input}, {output},
                       options.timeout, [&](const Place& place) {
                         const at::Tensor to = dense(output);
-                        gather(place, to, dense(input));
+                        const at::Tensor from = dense(input);
+                        gather(place, to, is_own_place(from, to) ? from : apart(from, to));
                         bring(output, to);
                         return true;
                       });
@@ -117,12 +120,16 @@ class DriverCalls {
     if (!numbers || !std::all_of(inputs.begin(), inputs.end(), fits) || !can_use({output}) ||
         !can_use(inputs) || !scatters())
       return {};
-    return group_.run(Op::REDUCE_SCATTER, "reduce_scatter", inputs, {output}, options.timeout,
-                      [&](const Place& place) {
-                        Tensors flat;
-                        for (const at::Tensor& one : inputs) flat.push_back(one.reshape({-1}));
-                        return scatter(place, output, at::cat(flat), *numbers);
-                      });
+    return group_.run(
+        Op::REDUCE_SCATTER, "reduce_scatter", inputs, {output}, options.timeout,
+        [&](const Place& place) {
+          const at::Tensor all = at::empty({arguments_.size(), output.numel()}, output.options());
+          for (std::size_t rank = 0; rank < size_; ++rank) {
+            const at::Tensor row = all.select(0, static_cast<std::int64_t>(rank));
+            row.copy_(inputs[rank].detach().reshape({-1}));
+          }
+          return scatter(place, output, all, *numbers);
+        });
   }
 
   WorkPtr reduce_scatter_base(const at::Tensor& output, const at::Tensor& input,
@@ -130,9 +137,10 @@ class DriverCalls {
     arguments_.whole_of(input, output, "input");
     const auto numbers = Numbers::of(options.reduceOp, output, arguments_.size());
     if (!numbers || !can_use({output, input}) || !scatters()) return {};
-    return group_.run(
-        Op::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", {input}, {output}, options.timeout,
-        [&](const Place& place) { return scatter(place, output, dense(input), *numbers); });
+    return group_.run(Op::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", {input}, {output},
+                      options.timeout, [&](const Place& place) {
+                        return scatter(place, output, apart(dense(input), output), *numbers);
+                      });
   }
 
   WorkPtr all_to_all_base(const at::Tensor& output, const at::Tensor& input,
@@ -145,7 +153,7 @@ class DriverCalls {
     return group_.run(Op::ALLTOALL_BASE, "all_to_all_single", {input}, {output}, options.timeout,
                       [&](const Place& place) {
                         const at::Tensor to = dense(output);
-                        const at::Tensor from = dense(input);
+                        const at::Tensor from = apart(dense(input), to);
                         exchange(place, parts(to, received), parts(from, sent));
                         bring(output, to);
                         return true;
@@ -162,7 +170,8 @@ class DriverCalls {
     return group_.run(Op::ALLTOALL, "all_to_all", inputs, outputs, options.timeout,
                       [&](const Place& place) {
                         const Tensors to = all_dense(outputs);
-                        exchange(place, wholes(to), wholes(all_dense(inputs)));
+                        const Tensors from = all_apart(inputs, to);
+                        exchange(place, wholes(to), wholes(from));
                         bring(outputs, to);
                         return true;
                       });
@@ -176,8 +185,9 @@ class DriverCalls {
     return group_.run(Op::GATHER, "gather", {input}, outputs, options.timeout,
                       [&](const Place& place) {
                         const Tensors to = all_dense(outputs);
+                        const at::Tensor from = dense(input);
                         Parts sent(size_);
-                        sent[static_cast<std::size_t>(options.rootRank)] = whole(dense(input));
+                        sent[static_cast<std::size_t>(options.rootRank)] = whole(from);
                         exchange(place, to.empty() ? Parts(size_) : wholes(to), sent);
                         bring(outputs, to);
                         return true;
@@ -229,6 +239,24 @@ class DriverCalls {
   }
 
   static at::Tensor dense(const at::Tensor& tensor) { return tensor.detach().contiguous(); }
+
+  /// A copy if the memory is that of an output: a part could be written before another is read.
+  static at::Tensor apart(const at::Tensor& input, const at::Tensor& output) {
+    return input.is_alias_of(output) ? input.clone() : input;
+  }
+
+  static Tensors all_apart(const Tensors& inputs, const Tensors& outputs) {
+    Tensors all = all_dense(inputs);
+    for (at::Tensor& one : all) {
+      for (const at::Tensor& output : outputs) one = apart(one, output);
+    }
+    return all;
+  }
+
+  /// Whether an input is where its rank's part of the output is.
+  bool is_own_place(const at::Tensor& input, const at::Tensor& output) const {
+    return whole(input).data == whole(output).data + own() * input.nbytes();
+  }
 
   static Tensors all_dense(const Tensors& tensors) {
     Tensors all;
@@ -333,6 +361,13 @@ class DriverCalls {
   /// Sends one part to each rank, and receives one from each.
   void exchange(const Place& place, const Parts& received, const Parts& sent) const {
     place.driver.begin_group(place.device);
+    // Also after an error: a group that stays open would swallow what this thread sends later.
+    auto end = c10::make_scope_exit([&] {
+      try {
+        place.driver.end_group(place.device);
+      } catch (const c10::Error&) {  // the first error is the one to tell
+      }
+    });
     for (std::size_t rank = 0; rank < size_; ++rank) {
       const int peer = static_cast<int>(rank);
       const Part& from = sent[rank];
@@ -345,6 +380,7 @@ class DriverCalls {
         place.driver.recv(to.data, to.bytes, peer, place.communicator, place.stream, place.device);
       }
     }
+    end.release();
     place.driver.end_group(place.device);
   }
 

@@ -51,9 +51,11 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   /// Nobody starts collectives any more: the communicator is freed now, or when its work has
   /// completed.
   void close() noexcept {
+    if (device_facts().forked()) return;
     CommunicatorHandle gone = nullptr;
     try {
       const std::lock_guard<std::mutex> lock(watching_);
+      closed_ = true;
       forget_completed();
       if (pending_.empty() && !aborts_) std::swap(gone, communicator_);
     } catch (const c10::Error&) {
@@ -66,6 +68,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   /// do waits for the other ranks.
   bool can_use(const Tensors& tensors) {
     if (device_facts().collectives == nullptr) return false;
+    group_->check_open();
     const auto fits = [](const at::Tensor& one) {
       return one.defined() && one.device().type() == kDeviceType && one.layout() == at::kStrided &&
              !one.is_conj() && !one.is_neg();
@@ -81,7 +84,6 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   WorkPtr run(c10d::OpType type, const char* title, const Tensors& inputs, Tensors outputs,
               std::chrono::milliseconds timeout, const Launch& launch) {
     const std::lock_guard<std::mutex> lock(launching_);
-    group_->check_open();
     check();
     const c10::Stream stream = *stream_;
     StreamPoint(device_guard().getStream(stream.device())).block(stream);
@@ -91,18 +93,26 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
         device_guard().recordDataPtrOnStream(one.storage().data_ptr(), stream);
       }
     }
-    {
+    const auto allowed = timeout > std::chrono::milliseconds::zero() ? timeout : timeout_;
+    WorkPtr work;
+    try {
       const c10::StreamGuard guard(stream);
       const at::NoGradGuard no_gradient;
       StreamHandle const handle = device_facts().handle(stream.device_index(), stream.id());
       if (!launch(Place{driver(), communicator_, handle, stream.device_index()})) return {};
+      work = group_->work(type, title, inputs, std::move(outputs));
+    } catch (const c10::Error&) {
+      watch({}, c10::str(group_->name(), ":", title), StreamPoint(stream), allowed);
+      throw;
     }
-    const WorkPtr work = group_->work(type, title, inputs, std::move(outputs));
     const StreamPoint end(stream);
     work->complete(Work::End{stream, end}, nullptr);
-    watch(work, end, timeout > std::chrono::milliseconds::zero() ? timeout : timeout_);
+    watch(c10::weak_intrusive_ptr<Work>(work), work->name(), end, allowed);
     return work;
   }
+
+  /// Until what runs has completed or failed.
+  void wait() { group_->watchers().drain(std::chrono::hours(24 * 365)); }
 
   /// Ends what runs, as after a time-out.
   void abort(const std::string& why) { fail(why); }
@@ -116,7 +126,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   /// Does not keep the tensors: to free them, a thread may have to wait for another one that waits
   /// for the device, and so for the watcher.
   struct Pending {
-    c10::weak_intrusive_ptr<Work> work;
+    std::optional<c10::weak_intrusive_ptr<Work>> work;  ///< nothing if the call has thrown
     std::string name;
     StreamPoint end;
     Clock::time_point deadline;
@@ -129,6 +139,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   /// Whether the group has a communicator, which is for this device.
   bool is_at(const c10::Device& where) {
     const std::lock_guard<std::mutex> lock(making_);
+    check();
     if (!asked_) make(where);
     if (communicator_ == nullptr) return false;
     TORCH_CHECK_VALUE(where == device(), "the collectives of the process group ", group_->name(),
@@ -137,21 +148,46 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   }
 
   /// Rank 0 tells the others the id through the host, in order with the group's other collectives.
+  /// Either all ranks get a communicator, or none.
   void make(const c10::Device& where) {
+    stream_ = device_guard().getStreamFromGlobalPool(where, true);
     auto call = std::make_shared<StagedCall>();
-    const auto run = [this, where](c10d::Backend& host) {
+    CommunicatorHandle made = nullptr;
+    const auto run = [this, where, &made](c10d::Backend& host) {
       const std::string id = shared_id(host);
-      if (!id.empty()) {
-        communicator_ =
-            driver().create(id, host.getRank(), host.getSize(), where.index(), timeout_);
+      std::exception_ptr why;
+      try {
+        if (!id.empty())
+          made = driver().create(id, host.getRank(), host.getSize(), where.index(), timeout_);
+      } catch (const c10::Error&) {
+        why = std::current_exception();
       }
+      if (!id.empty()) check_all(host, made, where.index(), why);
       return StagedCall::Begun{};
     };
     call->step({}, run, {});
-    group_->collective(c10d::OpType::BROADCAST, "create_communicator", {}, call)
-        ->wait_on_host(kNoTimeout);
-    stream_ = device_guard().getStreamFromGlobalPool(where, true);
+    try {
+      group_->collective(c10d::OpType::BROADCAST, "create_communicator", {}, call)
+          ->wait_on_host(kNoTimeout);
+    } catch (const c10::Error&) {
+      const std::lock_guard<std::mutex> lock(watching_);
+      failed_ = std::current_exception();  // of this call, and of all that follow
+      throw;
+    }
+    const std::lock_guard<std::mutex> lock(watching_);
+    communicator_ = made;
     asked_ = true;
+  }
+
+  /// Throws `why`, or if another rank has no communicator; this rank's is freed then.
+  static void check_all(c10d::Backend& host, CommunicatorHandle made, int device,
+                        std::exception_ptr why) {
+    std::vector<at::Tensor> count{at::empty({1}, at::kInt).fill_(made == nullptr ? 0 : 1)};
+    host.allreduce(count, {})->wait();
+    if (count[0].item().toInt() == host.getSize()) return;
+    if (made != nullptr) driver().destroy(made, device);
+    if (why) std::rethrow_exception(why);
+    TORCH_CHECK_WITH(DistBackendError, false, "another rank could not make a communicator");
   }
 
   static std::string shared_id(c10d::Backend& host) {
@@ -182,7 +218,7 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   void destroy(CommunicatorHandle communicator) noexcept {
     if (communicator == nullptr || device_facts().forked()) return;
     driver().destroy(communicator, device().index());
-    if (failed_) LostWork::remove(device().index());
+    if (is_lost_) LostWork::remove();
   }
 
   void forget_completed() {
@@ -194,10 +230,10 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
     if (failed_) std::rethrow_exception(failed_);
   }
 
-  void watch(const WorkPtr& work, const StreamPoint& end, std::chrono::milliseconds timeout) {
+  void watch(std::optional<c10::weak_intrusive_ptr<Work>> work, std::string name,
+             const StreamPoint& end, std::chrono::milliseconds timeout) {
     const std::lock_guard<std::mutex> lock(watching_);
-    pending_.push_back(
-        {c10::weak_intrusive_ptr<Work>(work), work->name(), end, Clock::now() + timeout, timeout});
+    pending_.push_back({std::move(work), std::move(name), end, Clock::now() + timeout, timeout});
     if (watches_) return;
     watches_ = true;
     group_->watchers().run([self = this->shared_from_this()] { self->look(); });
@@ -237,12 +273,14 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   }
 
   void fail(const std::string& why) {
+    if (device_facts().forked()) return;
     std::deque<Pending> pending;
     std::exception_ptr cause;
     {
       const std::lock_guard<std::mutex> lock(watching_);
       watches_ = false;
       if (failed_ || communicator_ == nullptr) return;
+      forget_completed();
       aborts_ = true;
       pending.swap(pending_);
       const std::string what = pending.empty() ? group_->name() : pending.front().name;
@@ -250,16 +288,19 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
           c10::str(what, " failed on rank ", group_->rank(), " of ", group_->size(), ": ", why);
       cause = failed_ = std::make_exception_ptr(
           c10::DistBackendError({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, text));
-      LostWork::add(device().index(), text);  // before streams go on
+      if (!pending.empty()) {
+        LostWork::add(text);  // before streams go on
+        // A program that destroys the group later knows of it.
+        is_lost_ = !closed_;
+      }
     }
     driver().abort(communicator_, device().index());
-    {
-      const std::lock_guard<std::mutex> lock(watching_);
-      aborts_ = false;
-    }
     for (const Pending& one : pending) {
-      if (const WorkPtr work = one.work.lock()) work->fail(cause);
+      const WorkPtr work = one.work ? one.work->lock() : WorkPtr();
+      if (work) work->fail(cause);
     }
+    const std::lock_guard<std::mutex> lock(watching_);
+    aborts_ = false;
   }
 
   std::shared_ptr<StagedGroup> group_;
@@ -273,6 +314,8 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   std::deque<Pending> pending_;
   bool watches_ = false;
   bool aborts_ = false;
+  bool closed_ = false;
+  bool is_lost_ = false;
   std::exception_ptr failed_;
 };
 

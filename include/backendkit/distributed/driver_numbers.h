@@ -24,9 +24,11 @@ struct DriverNumbers {
     const bool complex = at::isComplexType(dtype);
     const auto type = type_of(complex ? c10::toRealValueType(dtype) : dtype);
     if (!type) return std::nullopt;
-    // The host truncates averages of integers, and refuses to scale them.
-    const bool scales = op.op_ == c10d::ReduceOp::AVG || checked.factor();
-    if (scales && !at::isFloatingType(dtype) && !complex) return std::nullopt;
+    // The host truncates averages of integers, and scales with one rounding, real and imaginary
+    // parts apart.
+    if (op.op_ == c10d::ReduceOp::AVG && !at::isFloatingType(dtype) && !complex)
+      return std::nullopt;
+    if (checked.factor() && dtype != at::kFloat && dtype != at::kDouble) return std::nullopt;
     const bool boolean = dtype == at::kBool;
     const auto how = op.op_ == c10d::ReduceOp::AVG ? Reduce::kAverage
                      : boolean                     ? reduce_of(checked.host_op().op_)

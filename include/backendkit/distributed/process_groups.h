@@ -57,8 +57,9 @@ class ProcessGroups {
         c10::make_intrusive<StagedBackend>(std::move(made), std::move(driver), timeout));
   }
 
-  /// Closes all groups and waits, for a limited time, until their threads have nothing to do: while
-  /// Python ends, a thread that needs Python's lock would end the process.
+  /// Closes all groups and waits until their threads have nothing to do, for a limited time if they
+  /// wait for the host's collectives: while Python ends, a thread that needs Python's lock would
+  /// end the process.
   static void end() {
     if (device_facts().forked()) return;
     std::vector<std::pair<std::shared_ptr<Group>, std::shared_ptr<DriverGroup>>> open;
@@ -72,9 +73,12 @@ class ProcessGroups {
     const auto until = std::chrono::steady_clock::now() + kLimit;
     for (const auto& [group, driver] : open) {
       group->close();
-      const bool done = group->drain(std::chrono::duration_cast<std::chrono::milliseconds>(
+      group->drain(std::chrono::duration_cast<std::chrono::milliseconds>(
           until - std::chrono::steady_clock::now()));
-      if (!done && driver) driver->abort("the process ends");
+    }
+    // Other ranks need this one's part of what the driver does. It ends at its time-outs.
+    for (const auto& [group, driver] : open) {
+      if (driver) driver->wait();
     }
   }
 

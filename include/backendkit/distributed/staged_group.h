@@ -107,10 +107,8 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
         std::optional<Work::End> last;
         for (const WorkPtr& one : works) {
           one->wait_on_host(kNoTimeout);
-          if (const auto end = one->end()) {
-            if (last) last->point.block(end->stream);
-            last = Work::End{end->stream, StreamPoint(end->stream)};
-          }
+          const auto end = one->end();
+          if (end) last = last ? group->later(*last, *end) : *end;
         }
         all->complete(last, nullptr);
       });
@@ -125,8 +123,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
       return std::chrono::duration_cast<std::chrono::milliseconds>(
           until - std::chrono::steady_clock::now());
     };
-    return collectives_.drain(limit) && messages_.drain(left()) && waiters_.drain(left()) &&
-           watchers_.drain(left());
+    return collectives_.drain(limit) && messages_.drain(left()) && waiters_.drain(left());
   }
 
  private:
@@ -144,6 +141,16 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     check_open();
     return c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, inputs, std::move(outputs),
                                      waiters_, number);
+  }
+
+  /// Where both have been passed, the second of which began later. Nothing else waits for it: a
+  /// stream of collectives would go on too late.
+  Work::End later(const Work::End& first, const Work::End& second) {
+    if (first.stream == second.stream) return second;
+    const c10::Stream joins = device_guard().getStreamFromGlobalPool(first.stream.device(), true);
+    first.point.block(joins);
+    second.point.block(joins);
+    return {joins, StreamPoint(joins)};
   }
 
   StagingStreams streams(c10::DeviceIndex device) {

@@ -144,6 +144,10 @@ struct Message {
     std::atomic<std::uint32_t>& there = between.message_bytes(from, to);
     if ((there == 0) != is_sent) return false;
     const std::size_t count = is_sent ? std::min(kMessage, bytes - done) : there.load();
+    if (count > bytes - done) {
+      between.fail("rank " + std::to_string(peer) + " sends more than this one receives");
+      return false;
+    }
     char* const place = between.message(from, to);
     std::memcpy(is_sent ? place : data + done, is_sent ? data + done : place, count);
     there = is_sent ? static_cast<std::uint32_t>(count) : 0;
@@ -302,9 +306,10 @@ void broadcast(Communicator& communicator, Stream& stream, void* data, std::size
   add_work(communicator, stream, [=](Communicator& all) {
     in_parts(bytes, kChunk, [&](std::size_t begin, std::size_t end) {
       char* const part = static_cast<char*>(data) + begin;
-      if (all.rank() == root) std::memcpy(all.result(), part, end - begin);
+      // Not the result of all: a rank may not have read that of the last all_reduce yet.
+      if (all.rank() == root) std::memcpy(all.slot(root), part, end - begin);
       all.meet();
-      if (all.rank() != root) std::memcpy(part, all.result(), end - begin);
+      if (all.rank() != root) std::memcpy(part, all.slot(root), end - begin);
       all.meet();
     });
   });

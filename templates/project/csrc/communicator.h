@@ -6,12 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -20,6 +22,7 @@ namespace {{device}}::simulator {
 
 inline constexpr const char* kFolder = "/dev/shm";  // files here are in memory only
 inline constexpr int kMostRanks = 64;
+inline constexpr std::chrono::minutes kPatience{1};
 inline constexpr std::size_t kChunk = std::size_t{256} << 10;   // bytes that a rank shows at a time
 inline constexpr std::size_t kMessage = std::size_t{64} << 10;   // bytes of a message on their way
 
@@ -39,13 +42,15 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// What ends work of a communicator that was aborted.
 struct Aborted {};
 
-/// The same for processes that can share memory.
+/// The same for processes that can share memory, and see whether another one lives.
 inline std::string machine() {
   std::string name;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), name);
   struct stat memory {};
+  struct stat processes {};
   stat(kFolder, &memory);
-  return name + "-" + std::to_string(memory.st_dev);
+  stat("/proc/self/ns/pid", &processes);
+  return name + "-" + std::to_string(memory.st_dev) + "-" + std::to_string(processes.st_ino);
 }
 
 inline std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
@@ -58,8 +63,13 @@ class Communicator {
 
   Communicator(const std::string& name, int rank, int size, std::chrono::milliseconds timeout)
       : rank_(rank), size_(size), bytes_(bytes_for(size)) {
-    if (size > kMostRanks) throw std::runtime_error("simulated groups have at most 64 ranks");
-    const Clock::time_point end = Clock::now() + timeout;
+    if (size > kMostRanks) {
+      throw std::runtime_error(
+          "simulated devices have collectives of at most 64 ranks: set the variable "
+          "{{device_upper}}_SIMULATOR_COLLECTIVES=0");
+    }
+    // All ranks have the name now, so the others are not far.
+    const Clock::time_point end = Clock::now() + std::min<Clock::duration>(timeout, kPatience);
     try {
       map(name, end);
       own().process = static_cast<int>(getpid());
@@ -131,11 +141,17 @@ class Communicator {
     if (aborted_) throw Aborted{};
   }
 
+  /// Says why the work cannot go on.
+  void fail(const std::string& why) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (error_.empty()) error_ = why;
+  }
+
   std::string error() {
     const int other = shared_->given_up;
     if (other != 0) return "rank " + std::to_string(other - 1) + " has given up";
-    const int ended = ended_;
-    return ended == 0 ? "" : "rank " + std::to_string(ended - 1) + " has ended";
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return error_;
   }
 
  private:
@@ -158,7 +174,9 @@ class Communicator {
       file = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
       if (file < 0) throw std::runtime_error(system_error("shared memory"));
       // Otherwise a write to memory that is full would end the process.
-      errno = posix_fallocate(file, 0, static_cast<off_t>(bytes_));
+      do {
+        errno = posix_fallocate(file, 0, static_cast<off_t>(bytes_));
+      } while (errno == EINTR);
       if (errno != 0) {
         const std::string why = system_error(std::to_string(bytes_) + " bytes of shared memory");
         close(file);
@@ -188,7 +206,9 @@ class Communicator {
   }
 
   void check_alive(int other) {
-    if (kill(shared_->ranks[other].process, 0) != 0 && errno == ESRCH) ended_ = other + 1;
+    if (kill(shared_->ranks[other].process, 0) != 0 && errno == ESRCH) {
+      fail("rank " + std::to_string(other) + " has ended");
+    }
   }
 
   const int rank_;
@@ -197,7 +217,8 @@ class Communicator {
   Shared* shared_ = nullptr;
   char* data_ = nullptr;
   std::atomic<bool> aborted_{false};
-  std::atomic<int> ended_{0};  // a rank and 1
+  std::mutex mutex_;
+  std::string error_;
 };
 
 }  // namespace {{device}}::simulator

@@ -39,13 +39,13 @@ DRIVER_GROUPS = [
     Fault(
         "results of an aborted collective count as right",
         HERE + "driver_group.h",
-        "LostWork::add(device().index(), text);",
+        "LostWork::add(text);",
         "static_cast<void>(text);",
         ("test_groups_end.py::test_a_rank_does_not_come[False]",),
     ),
     Fault(
         "the driver's averages are sums",
-        HERE + "driver_calls.h",
+        HERE + "driver_numbers.h",
         "Reduce::kAverage",
         "Reduce::kSum",
         (COLLECTIVES + "test_all_reduce[AVG-float32]",),
@@ -59,7 +59,7 @@ DRIVER_GROUPS = [
     ),
     Fault(
         "the driver adds bools as numbers",
-        HERE + "driver_calls.h",
+        HERE + "driver_numbers.h",
         "reduce_of(checked.host_op().op_)",
         "reduce_of(op.op_)",
         (COLLECTIVES + "test_all_reduce[SUM-bool]",),
