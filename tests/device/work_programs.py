@@ -283,10 +283,10 @@ def alternating_collectives(here, count=60):
         dist.all_reduce(sums[-1])
         sent.append(torch.full((300,), float(here.rank + step), device=here.device))
         dist.broadcast(sent[-1], step % here.size)
-    for step, (total, one) in enumerate(zip(sums, sent)):
+    for step, (total, got) in enumerate(zip(sums, sent)):
         each = [float(rank + step) for rank in range(here.size)]
         same(total, torch.full((300,), sum(each)), f"sum {step}")
-        same(one, torch.full((300,), each[step % here.size]), f"broadcast {step}")
+        same(got, torch.full((300,), each[step % here.size]), f"broadcast {step}")
 
 
 def in_place(here):
