@@ -97,6 +97,27 @@ def _unless_other(original: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+def patch_pipelines(module: types.ModuleType) -> None:
+    """Makes the first messages of a pipeline as long as what receives them.
+
+    PyTorch 2.9 sends int64 where it receives float32, with which Gloo ends the process.
+    """
+    stage: Any = vars(module).get("_PipelineStageBase")
+    original = getattr(stage, "_get_init_p2p_neighbors_ops", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def first_messages(self: Any) -> Any:
+        messages = original(self)
+        for one in messages:
+            if one.tensor.device.type == _NAME:
+                one.tensor = one.tensor.float()
+        return messages
+
+    stage._get_init_p2p_neighbors_ops = first_messages
+
+
 def add_sharding_kernels(module: types.ModuleType) -> None:
     """Registers the kernels of `fully_shard` for the device; from 2.8 on PyTorch does so itself."""
     has = torch._C._dispatch_has_kernel_for_dispatch_key
