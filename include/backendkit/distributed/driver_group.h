@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include <backendkit/device/lost_work.h>
+#include <backendkit/distributed/driver_watch.h>
 #include <backendkit/distributed/staged_group.h>
 
 namespace backendkit {
@@ -21,11 +19,7 @@ namespace backendkit {
 /// The driver's collectives of a process group. The first collective makes the communicator, on the
 /// device of its tensors, together with the other ranks. The work runs on a stream of the group,
 /// and `wait` lets streams wait, not the host.
-///
-/// A watcher looks after work that has not completed. If the driver reports an error, or a
-/// collective takes longer than its time-out, it aborts the communicator: streams go on, and
-/// everything that waits for the group or the device throws until the group is destroyed.
-class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
+class DriverGroup {
  public:
   using Work = StagedWork;
   using WorkPtr = c10::intrusive_ptr<Work>;
@@ -46,22 +40,8 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   DriverGroup(const DriverGroup&) = delete;
   DriverGroup& operator=(const DriverGroup&) = delete;
 
-  ~DriverGroup() { destroy(communicator_); }
-
-  /// Nobody starts collectives any more: the communicator is freed now, or when its work has
-  /// completed.
-  void close() noexcept {
-    if (device_facts().forked()) return;
-    CommunicatorHandle gone = nullptr;
-    try {
-      const std::lock_guard<std::mutex> lock(watching_);
-      closed_ = true;
-      forget_completed();
-      if (pending_.empty() && !aborts_) std::swap(gone, communicator_);
-    } catch (const c10::Error&) {
-      return;  // the watcher finds it too
-    }
-    destroy(gone);
+  ~DriverGroup() {
+    if (watch_) watch_->close();
   }
 
   /// Whether the driver does collectives of these tensors. The first call for tensors that it could
@@ -79,12 +59,12 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
   }
 
   /// Queues a collective: `launch(place)` calls the driver, with the group's stream as the current
-  /// one. Returns null if `launch` returns false.
+  /// one. Returns null if `launch` returns false. Call it after `can_use`.
   template <class Launch>
   WorkPtr run(c10d::OpType type, const char* title, const Tensors& inputs, Tensors outputs,
               std::chrono::milliseconds timeout, const Launch& launch) {
     const std::lock_guard<std::mutex> lock(launching_);
-    check();
+    watch_->check();
     const c10::Stream stream = *stream_;
     StreamPoint(device_guard().getStream(stream.device())).block(stream);
     // First: a call that throws may have begun its work.
@@ -99,84 +79,79 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
       const c10::StreamGuard guard(stream);
       const at::NoGradGuard no_gradient;
       StreamHandle const handle = device_facts().handle(stream.device_index(), stream.id());
-      if (!launch(Place{driver(), communicator_, handle, stream.device_index()})) return {};
+      if (!launch(Place{*device_facts().collectives, watch_->communicator(), handle,
+                        stream.device_index()}))
+        return {};
       work = group_->work(type, title, inputs, std::move(outputs));
     } catch (const c10::Error&) {
-      watch({}, c10::str(group_->name(), ":", title), StreamPoint(stream), allowed);
+      watch_->add(std::nullopt, c10::str(group_->name(), ":", title), StreamPoint(stream), allowed);
       throw;
     }
     const StreamPoint end(stream);
     work->complete(Work::End{stream, end}, nullptr);
-    watch(c10::weak_intrusive_ptr<Work>(work), work->name(), end, allowed);
+    watch_->add(DriverWatch::WeakWork(work), work->name(), end, allowed);
     return work;
   }
 
-  /// Until what runs has completed or failed.
-  void wait() { group_->watchers().drain(std::chrono::hours(24 * 365)); }
-
-  /// Ends what runs, as after a time-out.
-  void abort(const std::string& why) { fail(why); }
+  /// What the driver runs ends.
+  void abort() {
+    std::shared_ptr<DriverWatch> watch;
+    {
+      const std::lock_guard<std::mutex> lock(making_);
+      watch = watch_;
+    }
+    if (watch) watch->abort("the process group was aborted");
+  }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kInterval{20};
   static constexpr std::size_t kBytesOfId = 1024;
   enum Answer : std::uint8_t { kNothing, kId, kFailed };
 
-  /// Does not keep the tensors: to free them, a thread may have to wait for another one that waits
-  /// for the device, and so for the watcher.
-  struct Pending {
-    std::optional<c10::weak_intrusive_ptr<Work>> work;  ///< nothing if the call has thrown
-    std::string name;
-    StreamPoint end;
-    Clock::time_point deadline;
-    std::chrono::milliseconds timeout;
-  };
-
   static const DriverCollectives& driver() { return *device_facts().collectives; }
-  c10::Device device() const { return stream_->device(); }
 
   /// Whether the group has a communicator, which is for this device.
   bool is_at(const c10::Device& where) {
     const std::lock_guard<std::mutex> lock(making_);
-    check();
-    if (!asked_) make(where);
-    if (communicator_ == nullptr) return false;
-    TORCH_CHECK_VALUE(where == device(), "the collectives of the process group ", group_->name(),
-                      " are those of ", device(), ", where its first one was, not of ", where);
+    if (failed_) std::rethrow_exception(failed_);
+    if (!stream_) {
+      stream_ = device_guard().getStreamFromGlobalPool(where, true);
+      try {
+        make(where);
+      } catch (const c10::Error&) {
+        failed_ = std::current_exception();  // of this call, and of all that follow
+        throw;
+      }
+    }
+    if (!watch_) return false;
+    TORCH_CHECK_VALUE(where == stream_->device(), "the collectives of the process group ",
+                      group_->name(), " are those of ", stream_->device(),
+                      ", where its first one was, not of ", where);
     return true;
   }
 
   /// Rank 0 tells the others the id through the host, in order with the group's other collectives.
   /// Either all ranks get a communicator, or none.
   void make(const c10::Device& where) {
-    stream_ = device_guard().getStreamFromGlobalPool(where, true);
     auto call = std::make_shared<StagedCall>();
     CommunicatorHandle made = nullptr;
-    const auto run = [this, where, &made](c10d::Backend& host) {
+    const auto run = [timeout = timeout_, where, &made](c10d::Backend& host) {
       const std::string id = shared_id(host);
+      if (id.empty()) return StagedCall::Begun{};
       std::exception_ptr why;
       try {
-        if (!id.empty())
-          made = driver().create(id, host.getRank(), host.getSize(), where.index(), timeout_);
+        made = driver().create(id, host.getRank(), host.getSize(), where.index(), timeout);
       } catch (const c10::Error&) {
         why = std::current_exception();
       }
-      if (!id.empty()) check_all(host, made, where.index(), why);
+      check_all(host, made, where.index(), why);
       return StagedCall::Begun{};
     };
     call->step({}, run, {});
-    try {
-      group_->collective(c10d::OpType::BROADCAST, "create_communicator", {}, call)
-          ->wait_on_host(kNoTimeout);
-    } catch (const c10::Error&) {
-      const std::lock_guard<std::mutex> lock(watching_);
-      failed_ = std::current_exception();  // of this call, and of all that follow
-      throw;
-    }
-    const std::lock_guard<std::mutex> lock(watching_);
-    communicator_ = made;
-    asked_ = true;
+    group_->collective(c10d::OpType::BROADCAST, "create_communicator", {}, call)
+        ->wait_on_host(kNoTimeout);
+    if (made == nullptr) return;
+    watch_ = DriverWatch::make(
+        made, where.index(), c10::str(" failed on rank ", group_->rank(), " of ", group_->size()));
   }
 
   /// Throws `why`, or if another rank has no communicator; this rank's is freed then.
@@ -215,108 +190,13 @@ class DriverGroup : public std::enable_shared_from_this<DriverGroup> {
     return {reinterpret_cast<const char*>(bytes + 3), size};
   }
 
-  void destroy(CommunicatorHandle communicator) noexcept {
-    if (communicator == nullptr || device_facts().forked()) return;
-    driver().destroy(communicator, device().index());
-    if (is_lost_) LostWork::remove();
-  }
-
-  void forget_completed() {
-    while (!pending_.empty() && pending_.front().end.passed()) pending_.pop_front();
-  }
-
-  void check() {
-    const std::lock_guard<std::mutex> lock(watching_);
-    if (failed_) std::rethrow_exception(failed_);
-  }
-
-  void watch(std::optional<c10::weak_intrusive_ptr<Work>> work, std::string name,
-             const StreamPoint& end, std::chrono::milliseconds timeout) {
-    const std::lock_guard<std::mutex> lock(watching_);
-    pending_.push_back({std::move(work), std::move(name), end, Clock::now() + timeout, timeout});
-    if (watches_) return;
-    watches_ = true;
-    group_->watchers().run([self = this->shared_from_this()] { self->look(); });
-  }
-
-  /// Runs until no work is pending.
-  void look() {
-    while (true) {
-      if (const std::optional<std::string> why = look_once()) return fail(*why);
-      {
-        const std::lock_guard<std::mutex> lock(watching_);
-        if (pending_.empty()) {
-          watches_ = false;
-          return;
-        }
-      }
-      std::this_thread::sleep_for(kInterval);
-    }
-  }
-
-  /// Forgets what has completed; returns why the rest cannot go on.
-  std::optional<std::string> look_once() {
-    try {
-      const std::lock_guard<std::mutex> lock(watching_);
-      forget_completed();
-      if (pending_.empty()) return std::nullopt;
-      const std::string error = driver().error(communicator_, device().index());
-      if (!error.empty()) return error;
-      const auto late = std::find_if(pending_.begin(), pending_.end(), [](const Pending& one) {
-        return Clock::now() > one.deadline;
-      });
-      if (late == pending_.end()) return std::nullopt;
-      return c10::str("timed out after ", late->timeout.count(), " ms");
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
-    }
-  }
-
-  void fail(const std::string& why) {
-    if (device_facts().forked()) return;
-    std::deque<Pending> pending;
-    std::exception_ptr cause;
-    {
-      const std::lock_guard<std::mutex> lock(watching_);
-      watches_ = false;
-      if (failed_ || communicator_ == nullptr) return;
-      forget_completed();
-      aborts_ = true;
-      pending.swap(pending_);
-      const std::string what = pending.empty() ? group_->name() : pending.front().name;
-      const std::string text =
-          c10::str(what, " failed on rank ", group_->rank(), " of ", group_->size(), ": ", why);
-      cause = failed_ = std::make_exception_ptr(
-          c10::DistBackendError({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, text));
-      if (!pending.empty()) {
-        LostWork::add(text);  // before streams go on
-        // A program that destroys the group later knows of it.
-        is_lost_ = !closed_;
-      }
-    }
-    driver().abort(communicator_, device().index());
-    for (const Pending& one : pending) {
-      const WorkPtr work = one.work ? one.work->lock() : WorkPtr();
-      if (work) work->fail(cause);
-    }
-    const std::lock_guard<std::mutex> lock(watching_);
-    aborts_ = false;
-  }
-
   std::shared_ptr<StagedGroup> group_;
   std::chrono::milliseconds timeout_;
-  std::mutex making_;
-  bool asked_ = false;
-  CommunicatorHandle communicator_ = nullptr;
+  std::mutex making_;  ///< for those below
   std::optional<c10::Stream> stream_;
-  std::mutex launching_;  ///< all ranks queue collectives in one order
-  std::mutex watching_;   ///< for those below
-  std::deque<Pending> pending_;
-  bool watches_ = false;
-  bool aborts_ = false;
-  bool closed_ = false;
-  bool is_lost_ = false;
+  std::shared_ptr<DriverWatch> watch_;
   std::exception_ptr failed_;
+  std::mutex launching_;  ///< all ranks queue collectives in one order
 };
 
 }  // namespace backendkit

@@ -46,15 +46,13 @@ class ProcessGroups {
   static void attach(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::int64_t timeout_ms) {
     auto made = std::make_shared<Group>(name_, group->getBackend(c10::DeviceType::CPU));
     const std::chrono::milliseconds timeout(timeout_ms);
-    auto driver = std::make_shared<DriverGroup>(made, timeout);
     {
       const std::lock_guard<std::mutex> lock(mutex());
-      std::erase_if(groups(), [](const Known& one) { return one.group.expired(); });
-      groups().push_back({made, driver});
+      std::erase_if(groups(), [](const std::weak_ptr<Group>& one) { return one.expired(); });
+      groups().push_back(made);
     }
-    group->setBackend(
-        kDeviceType, c10d::ProcessGroup::BackendType::CUSTOM,
-        c10::make_intrusive<StagedBackend>(std::move(made), std::move(driver), timeout));
+    group->setBackend(kDeviceType, c10d::ProcessGroup::BackendType::CUSTOM,
+                      c10::make_intrusive<StagedBackend>(std::move(made), timeout));
   }
 
   /// Closes all groups and waits until their threads have nothing to do, for a limited time if they
@@ -62,24 +60,22 @@ class ProcessGroups {
   /// end the process.
   static void end() {
     if (device_facts().forked()) return;
-    std::vector<std::pair<std::shared_ptr<Group>, std::shared_ptr<DriverGroup>>> open;
+    std::vector<std::shared_ptr<Group>> open;
     {
       const std::lock_guard<std::mutex> lock(mutex());
-      for (const Known& one : groups()) {
-        if (auto group = one.group.lock()) open.emplace_back(std::move(group), one.driver.lock());
+      for (const std::weak_ptr<Group>& one : groups()) {
+        if (auto group = one.lock()) open.push_back(std::move(group));
       }
     }
     constexpr std::chrono::seconds kLimit{10};
     const auto until = std::chrono::steady_clock::now() + kLimit;
-    for (const auto& [group, driver] : open) {
+    for (const std::shared_ptr<Group>& group : open) {
       group->close();
       group->drain(std::chrono::duration_cast<std::chrono::milliseconds>(
           until - std::chrono::steady_clock::now()));
     }
     // Other ranks need this one's part of what the driver does. It ends at its time-outs.
-    for (const auto& [group, driver] : open) {
-      if (driver) driver->wait();
-    }
+    DriverWatch::wait_for_all();
   }
 
   static std::mutex& mutex() {
@@ -87,13 +83,8 @@ class ProcessGroups {
     return *mutex;
   }
 
-  struct Known {
-    std::weak_ptr<Group> group;
-    std::weak_ptr<DriverGroup> driver;
-  };
-
-  static std::vector<Known>& groups() {
-    static auto* const groups = new std::vector<Known>;
+  static std::vector<std::weak_ptr<Group>>& groups() {
+    static auto* const groups = new std::vector<std::weak_ptr<Group>>;
     return *groups;
   }
 

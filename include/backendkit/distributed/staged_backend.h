@@ -24,18 +24,14 @@ class StagedBackend final : public c10d::Backend {
   using Lists = std::vector<Tensors>;
   using Handle = c10::intrusive_ptr<c10d::Work>;
 
-  StagedBackend(std::shared_ptr<StagedGroup> group, std::shared_ptr<DriverGroup> driver,
-                std::chrono::milliseconds timeout)
+  StagedBackend(std::shared_ptr<StagedGroup> group, std::chrono::milliseconds timeout)
       : c10d::Backend(group->rank(), group->size()),
         group_(std::move(group)),
-        driver_(std::move(driver)),
+        driver_(std::make_unique<DriverGroup>(group_, timeout)),
         arguments_(rank_, size_),
         timeout_(timeout) {}
 
-  ~StagedBackend() override {
-    group_->close();
-    driver_->close();
-  }
+  ~StagedBackend() override { group_->close(); }
 
   const std::string getBackendName() const override { return group_->name(); }
 
@@ -277,7 +273,7 @@ class StagedBackend final : public c10d::Backend {
   /// What the driver runs ends.
   void abort() {
     group_->close();
-    driver_->abort("the process group was aborted");
+    driver_->abort();
   }
 
  private:
@@ -349,7 +345,7 @@ class StagedBackend final : public c10d::Backend {
   }
 
   std::shared_ptr<StagedGroup> group_;
-  std::shared_ptr<DriverGroup> driver_;
+  std::unique_ptr<DriverGroup> driver_;
   GroupArguments arguments_;
   std::chrono::milliseconds timeout_;
   std::mutex mutex_;

@@ -78,9 +78,6 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     return make(type, title, inputs, std::move(outputs), ++collectives_started_);
   }
 
-  /// Where the watcher of the driver's collectives runs.
-  Lane& watchers() { return watchers_; }
-
   /// The number of collectives that this rank has started.
   std::uint64_t collectives_started() const { return collectives_started_; }
 
@@ -203,7 +200,6 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   Lane collectives_{"pt_ccl", true};
   Lane messages_{"pt_ccl_messages", true};
   Lane waiters_{"pt_ccl_waiters", false};
-  Lane watchers_{"pt_ccl_watchers", true};
   std::mutex mutex_;
   std::unordered_map<c10::DeviceIndex, StagingStreams> streams_;
   std::atomic<std::uint64_t> collectives_started_{0};

@@ -30,7 +30,7 @@ DRIVER_GROUPS = [
     ),
     Fault(
         "a collective that does not end is not noticed",
-        HERE + "driver_group.h",
+        HERE + "driver_watch.h",
         "Clock::now() > one.deadline",
         "Clock::now() < Clock::time_point::min()",
         ("test_groups_end.py::test_a_rank_does_not_come[False]",),
@@ -38,7 +38,7 @@ DRIVER_GROUPS = [
     ),
     Fault(
         "results of an aborted collective count as right",
-        HERE + "driver_group.h",
+        HERE + "driver_watch.h",
         "LostWork::add(text);",
         "static_cast<void>(text);",
         ("test_groups_end.py::test_a_rank_does_not_come[False]",),
