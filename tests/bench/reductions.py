@@ -25,6 +25,8 @@ RANKS = 2
 #: Bytes of a tensor, and how many times it is reduced.
 SIZES = ((4, 400), (64 << 10, 200), (1 << 20, 80), (64 << 20, 15))
 STEPS = 15
+#: Of the model that is trained, and the milliseconds that its kernels take.
+LAYERS, WEIGHTS, BUSY_MS = 8, 1 << 20, 5
 UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (1, "B"))
 
 
@@ -85,13 +87,23 @@ def training(device: str) -> dict[str, float]:
     import torch.distributed as dist
     from torch import nn
 
-    layers = [layer for _ in range(8) for layer in (nn.Linear(1024, 1024), nn.ReLU())]
-    model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers).to(device))
-    batch = torch.randn(256, 1024).to(device)
-    gradients = torch.zeros(sum(one.numel() for one in model.parameters()), device=device)
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(WEIGHTS, device=device))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight
+
+    layers = nn.Sequential(*(Scale() for _ in range(LAYERS)))
+    model = nn.parallel.DistributedDataParallel(layers, bucket_cap_mb=4 * WEIGHTS >> 20)
+    batch = torch.zeros(WEIGHTS, device=device)
+    ones = torch.ones(WEIGHTS, device=device)
+    gradients = [torch.zeros(WEIGHTS, device=device) for _ in range(LAYERS)]
 
     def step() -> None:
-        model(batch).square().mean().backward()
+        model(batch).backward(ones)
+        model.zero_grad()
         torch.accelerator.synchronize()
 
     def step_of_one_rank() -> None:
@@ -99,13 +111,14 @@ def training(device: str) -> dict[str, float]:
             step()
 
     def reduce() -> None:
-        dist.all_reduce(gradients)
+        for one in gradients:
+            dist.all_reduce(one)
         torch.accelerator.synchronize()
 
     return in_turns({"with": step, "without": step_of_one_rank, "alone": reduce}, STEPS)
 
 
-def rank_of(device: str, output: str) -> None:
+def rank_of(device: str, measured: str, output: str) -> None:
     import torch
     import torch.distributed as dist
 
@@ -113,7 +126,7 @@ def rank_of(device: str, output: str) -> None:
     module = getattr(torch, device)
     module.set_device(int(os.environ["LOCAL_RANK"]) % module.device_count())
     dist.init_process_group()
-    found = {"reductions": reductions(device), "training": training(device)}
+    found = {"reductions": reductions, "training": training}[measured](device)
     if dist.get_rank() == 0:
         Path(output).write_text(json.dumps(found))
     dist.destroy_process_group()
@@ -147,15 +160,18 @@ def torchrun(
     return json.loads(output.read_text())
 
 
-def host_accessible(work: Path) -> Path:
-    """Where the starter project's backend is, built for memory that the host can access."""
+def built(work: Path, *changes: tuple[str, str, str]) -> Path:
+    """Where the starter project's backend is, built with other texts in some files."""
+    work.mkdir()
     tools = Path(os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"])
     project, wheels, site = work / "foo", work / "wheels", work / "site"
-    subprocess.run([os.environ["BACKENDGEN"], "-C", work, "new", "foo"], check=True)
-    header = project / "csrc" / "simulator.h"
-    text = header.read_text(encoding="utf-8")
-    assert text.count("kUnified = false") == 1
-    header.write_text(text.replace("kUnified = false", "kUnified = true"), encoding="utf-8")
+    subprocess.run(
+        [os.environ["BACKENDGEN"], "-C", work, "new", "foo"], check=True, stdout=subprocess.DEVNULL
+    )
+    for name, before, after in changes:
+        text = (project / name).read_text(encoding="utf-8")
+        assert text.count(before) == 1, (name, before)
+        (project / name).write_text(text.replace(before, after), encoding="utf-8")
     pip = [tools, "-m", "pip", "-q"]
     wheel = ["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, project]
     subprocess.run([*pip, *wheel], check=True, cwd=work)
@@ -164,32 +180,56 @@ def host_accessible(work: Path) -> Path:
     return site
 
 
+#: A device whose memory the host can access.
+UNIFIED = (("csrc/simulator.h", "kUnified = false", "kUnified = true"),)
+#: A device with a kernel for products that takes time of the device, and no processor.
+BUSY = (
+    ("backend.toml", "[operators.kernels]\n", '[operators.kernels]\n"mul.out" = "foo::mul"\n'),
+    (
+        "csrc/kernels.cpp",
+        '#include "runtime.h"\n',
+        f"""#include "runtime.h"
+
+#include <chrono>
+#include <thread>
+
+void foo::mul(const at::Tensor&, const at::Tensor&, const at::Tensor&) {{
+  launch([] {{ std::this_thread::sleep_for(std::chrono::milliseconds({BUSY_MS})); }});
+}}
+""",
+    ),
+)
+
+
 def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> None:
     """all_reduce by the host and by the driver, beside Gloo's on CPU tensors."""
     by_host = {"FOO_SIMULATOR_COLLECTIVES": "0"}
-    base, site = os.environ["BACKENDKIT_TEST_BASE_PYTHON"], str(host_accessible(work))
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    unified = {"PYTHONPATH": str(built(work / "unified", *UNIFIED)), **by_host}
     kinds = {
-        "staged": torchrun(HERE, work, **by_host),
-        "host_accessible": torchrun(HERE, work, python=base, PYTHONPATH=site, **by_host),
-        "driver": torchrun(HERE, work),
+        "staged": torchrun(HERE, work, "reductions", **by_host),
+        "host_accessible": torchrun(HERE, work, "reductions", python=base, **unified),
+        "driver": torchrun(HERE, work, "reductions"),
     }
     rows = []
     for kind, found in kinds.items():
-        for size, times in found["reductions"].items():
+        for size, times in found.items():
             what, other = ("Gloo on the CPU", "Gloo") if kind != "driver" else ("copies", "copies")
             theirs, ours = times[other] * 1000, times["device"] * 1000
             remark = f"{what} {theirs:.3f} ms, {ours / theirs:.2f} x"
             rows.append((f"{size}, {kind}", f"{ours:.3f} ms", remark))
     rounds = ", ".join(str(count) for _, count in SIZES)
     table(f"all_reduce between {RANKS} processes, medians of {rounds}, in turns", rows)
-    for kind in ("staged", "driver"):
-        times = {name: value * 1000 for name, value in kinds[kind]["training"].items()}
+    busy = {"PYTHONPATH": str(built(work / "busy", *BUSY))}
+    for kind, chosen in (("staged", by_host), ("driver", {})):
+        found = torchrun(HERE, work, "training", python=base, **busy, **chosen)
+        times = {name: value * 1000 for name, value in found.items()}
         hidden = 1 - (times["with"] - times["without"]) / times["alone"]
-        median = f"median of {STEPS}"
         table(
-            f"A step of DistributedDataParallel, 8 layers of 1024 x 1024, {kind}",
+            f"A step of DistributedDataParallel, {LAYERS} layers of {4 * WEIGHTS >> 20} MB whose "
+            f"kernels take {BUSY_MS} ms, {kind}",
             [
-                ("with reductions of the gradients", f"{times['with']:.1f} ms", median),
+                ("with reductions", f"{times['with']:.1f} ms", f"median of {STEPS}"),
                 ("without (no_sync)", f"{times['without']:.1f} ms", ""),
                 ("these reductions by themselves", f"{times['alone']:.1f} ms", ""),
                 ("of which a step hides", f"{hidden:.0%}", ""),
@@ -199,7 +239,8 @@ def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> Non
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("measured", choices=("reductions", "training"))
     parser.add_argument("--device", default="foo")
     parser.add_argument("--output", required=True)
     options = parser.parse_args()
-    rank_of(options.device, options.output)
+    rank_of(options.device, options.measured, options.output)
