@@ -5,6 +5,7 @@
 The functions here change modules of PyTorch; see `_integrations.py`.
 """
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -125,5 +126,25 @@ def add_sharding_kernels(module: types.ModuleType) -> None:
         kernel = getattr(module, function, None)
         if kernel is None or not has(f"fsdp::{operator}", "CPU"):
             continue
+        if operator == "split_with_sizes_copy":
+            kernel = _keeping_versions(kernel)
         if not has(f"fsdp::{operator}", "PrivateUse1"):
             torch.library.impl(vars(module)["lib"], operator, "PrivateUse1")(kernel)
+
+
+def _keeping_versions(kernel: Callable[..., None]) -> Callable[..., None]:
+    """Makes autograd not see that the outputs were written.
+
+    They are parameters, which get the values that they had. Before 2.7, PyTorch's caller does not
+    say so, and the backward pass refuses them.
+    """
+
+    @functools.wraps(kernel)
+    def split(*arguments: Any, out: list[torch.Tensor], **options: Any) -> None:
+        with contextlib.ExitStack() as versions:
+            for one in out:
+                if not one.is_inference():
+                    versions.enter_context(torch.autograd._unsafe_preserve_version_counter(one))
+            kernel(*arguments, out=out, **options)
+
+    return split
