@@ -10,7 +10,7 @@
 
 /// Collectives of simulated devices: each process of a group has one, and they exchange data through
 /// shared memory. runtime.cpp calls these functions in place of your library of collectives. Delete
-/// this file and collectives.cpp once yours works, or if your driver has none.
+/// this file, collectives.cpp and communicator.h once yours works, or if your driver has none.
 ///
 /// With KITE_SIMULATOR_COLLECTIVES=0 in the environment there are none.
 namespace kite::simulator {

@@ -42,6 +42,7 @@ def _register_distributed() -> None:
         _deferred("_parallel", "patch_sharded_parallel"),
     )
     when_imported("torch.cuda._pin_memory_utils", _deferred("_parallel", "patch_pinning"))
+    when_imported("torch.distributed.pipelining.stage", _deferred("_parallel", "patch_pipelines"))
     for kernels in ("_composable.fsdp", "fsdp._fully_shard"):
         when_imported(
             f"torch.distributed.{kernels}._fsdp_collectives",

@@ -5,6 +5,7 @@
 The functions here change modules of PyTorch; see `_integrations.py`.
 """
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -97,6 +98,27 @@ def _unless_other(original: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+def patch_pipelines(module: types.ModuleType) -> None:
+    """Makes the first messages of a pipeline as long as what receives them.
+
+    PyTorch 2.9 sends int64 where it receives float32, with which Gloo ends the process.
+    """
+    stage: Any = vars(module).get("_PipelineStageBase")
+    original = getattr(stage, "_get_init_p2p_neighbors_ops", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def first_messages(self: Any) -> Any:
+        messages = original(self)
+        for one in messages:
+            if one.tensor.device.type == _NAME:
+                one.tensor = one.tensor.float()
+        return messages
+
+    stage._get_init_p2p_neighbors_ops = first_messages
+
+
 def add_sharding_kernels(module: types.ModuleType) -> None:
     """Registers the kernels of `fully_shard` for the device; from 2.8 on PyTorch does so itself."""
     has = torch._C._dispatch_has_kernel_for_dispatch_key
@@ -104,5 +126,25 @@ def add_sharding_kernels(module: types.ModuleType) -> None:
         kernel = getattr(module, function, None)
         if kernel is None or not has(f"fsdp::{operator}", "CPU"):
             continue
+        if operator == "split_with_sizes_copy":
+            kernel = _keeping_versions(kernel)
         if not has(f"fsdp::{operator}", "PrivateUse1"):
             torch.library.impl(vars(module)["lib"], operator, "PrivateUse1")(kernel)
+
+
+def _keeping_versions(kernel: Callable[..., None]) -> Callable[..., None]:
+    """Makes autograd not see that the outputs were written.
+
+    They are parameters, which get the values that they had. Before 2.7, PyTorch's caller does not
+    say so, and the backward pass refuses them.
+    """
+
+    @functools.wraps(kernel)
+    def split(*arguments: Any, out: list[torch.Tensor], **options: Any) -> None:
+        with contextlib.ExitStack() as versions:
+            for one in out:
+                if not one.is_inference():
+                    versions.enter_context(torch.autograd._unsafe_preserve_version_counter(one))
+            kernel(*arguments, out=out, **options)
+
+    return split
