@@ -352,6 +352,9 @@ def late(here, stream, value, count):
     Only a copy within the device is sure to be left to the stream: other operators may fall back to
     the CPU, for which the host waits.
     """
+    dist.all_reduce(
+        torch.zeros(1, device=here.device)
+    )  # the first one of a group takes long itself
     with on(stream):
         source = torch.full((count,), float(value), device=here.device)
         tensor = torch.zeros(count, device=here.device)

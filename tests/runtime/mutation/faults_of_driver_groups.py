@@ -19,7 +19,7 @@ DRIVER_GROUPS = [
         HERE + "driver_group.h",
         "work->complete(Work::End{stream, end}, nullptr);",
         "work->complete(std::nullopt, nullptr);",
-        (COLLECTIVES + "test_40_megabytes",),
+        (COLLECTIVES + "test_side_streams[wait_under_another_stream-1048577]",),
     ),
     Fault(
         "memory that the driver still writes is given away",
@@ -69,7 +69,7 @@ DRIVER_GROUPS = [
         HERE + "driver_calls.h",
         "data.numel() * numbers.each",
         "data.numel()",
-        (COLLECTIVES + "test_all_reduce[SUM-complex64]",),
+        (COLLECTIVES + "test_sums_of_every_dtype[reduce_scatter_tensor-complex64]",),
     ),
     Fault(
         "the driver always broadcasts from the first rank",
