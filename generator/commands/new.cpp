@@ -26,7 +26,6 @@ std::string purpose(const std::string& path, const Description& description) {
       {"csrc/runtime.cpp", "the functions: calls of a simulator, then of your driver"},
       {"csrc/kernels.cpp", "your kernels"},
       {"csrc/simulator.h", "simulated devices; delete these files once your driver works"},
-      {"csrc/collectives.h", "and their collectives"},
       {description.package.value + "/extras.py", "your Python"},
       {"setup.py", "wheel, with the torch.backends entry point"},
   };
@@ -43,9 +42,6 @@ std::vector<std::string> reading_order(const Plan& plan, const Description& desc
                                           "csrc/kernels.cpp",
                                           "csrc/simulator.h",
                                           "csrc/simulator.cpp",
-                                          "csrc/collectives.h",
-                                          "csrc/collectives.cpp",
-                                          "csrc/communicator.h",
                                           description.package.value + "/extras.py",
                                           "setup.py"};
   std::vector<std::string> order;

@@ -4,16 +4,21 @@
 // The build defines this macro for a PyTorch without torch.distributed.
 #ifndef BACKENDKIT_WITHOUT_DISTRIBUTED
 
+#include {{header_quoted}}
+
 #include <backendkit/distributed/process_groups.h>
 #include <backendkit/library.h>
 
+using ProcessGroups =
+    backendkit::ProcessGroups<backendkit::HasCommunicators<::{{runtime}}>>;
+
 BACKENDKIT_LIBRARY_FRAGMENT(_{{package}}, library) {
-  backendkit::ProcessGroups::define_all(library, "{{distributed}}");
+  ProcessGroups::define_all(library, "{{distributed}}");
 }
 
 BACKENDKIT_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {
   library.impl("allreduce_",
-               torch::CppFunction::makeFromBoxedFunction<&backendkit::ProcessGroups::take_sparse>());
+               torch::CppFunction::makeFromBoxedFunction<&ProcessGroups::take_sparse>());
 }
 
 #endif

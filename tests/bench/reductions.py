@@ -161,13 +161,17 @@ def torchrun(
 
 
 def built(work: Path, *changes: tuple[str, str, str]) -> Path:
-    """Where the starter project's backend is, built with other texts in some files."""
+    """Where the backend of a new project with collectives is, built with other texts in files."""
+    sys.path.append(str(HERE.parents[1] / "runtime" / "faults"))
+    from project import add_collectives
+
     work.mkdir()
     tools = Path(os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"])
     project, wheels, site = work / "foo", work / "wheels", work / "site"
     subprocess.run(
         [os.environ["BACKENDGEN"], "-C", work, "new", "foo"], check=True, stdout=subprocess.DEVNULL
     )
+    add_collectives(project)
     for name, before, after in changes:
         text = (project / name).read_text(encoding="utf-8")
         assert text.count(before) == 1, (name, before)
@@ -206,10 +210,11 @@ def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> Non
     by_host = {"FOO_SIMULATOR_COLLECTIVES": "0"}
     base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     unified = {"PYTHONPATH": str(built(work / "unified", *UNIFIED)), **by_host}
+    by_driver = {"PYTHONPATH": str(built(work / "driver"))}
     kinds = {
         "staged": torchrun(HERE, work, "reductions", **by_host),
         "host_accessible": torchrun(HERE, work, "reductions", python=base, **unified),
-        "driver": torchrun(HERE, work, "reductions"),
+        "driver": torchrun(HERE, work, "reductions", python=base, **by_driver),
     }
     rows = []
     for kind, found in kinds.items():

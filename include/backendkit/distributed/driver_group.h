@@ -47,7 +47,6 @@ class DriverGroup {
   /// Whether the driver does collectives of these tensors. The first call for tensors that it could
   /// do waits for the other ranks.
   bool can_use(const Tensors& tensors) {
-    if (device_facts().collectives == nullptr) return false;
     group_->check_open();
     const auto fits = [](const at::Tensor& one) {
       return one.defined() && one.device().type() == kDeviceType && one.layout() == at::kStrided &&

@@ -17,6 +17,9 @@ namespace backendkit {
 
 /// The operators with which the device's Python module makes process groups; see
 /// templates/python/common/_distributed.py.
+///
+/// `kHasDriver` says whether the driver has collectives.
+template <bool kHasDriver>
 class ProcessGroups {
  public:
   /// `name` is what `torch.distributed.get_backend` returns.
@@ -52,7 +55,7 @@ class ProcessGroups {
       groups().push_back(made);
     }
     group->setBackend(kDeviceType, c10d::ProcessGroup::BackendType::CUSTOM,
-                      c10::make_intrusive<StagedBackend>(std::move(made), timeout));
+                      c10::make_intrusive<StagedBackend<kHasDriver>>(std::move(made), timeout));
   }
 
   /// Closes all groups and waits until their threads have nothing to do, for a limited time if they
@@ -75,7 +78,7 @@ class ProcessGroups {
           until - std::chrono::steady_clock::now()));
     }
     // Other ranks need this one's part of what the driver does. It ends at its time-outs.
-    DriverWatch::wait_for_all();
+    if constexpr (kHasDriver) DriverWatch::wait_for_all();
   }
 
   static std::mutex& mutex() {

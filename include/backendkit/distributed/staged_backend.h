@@ -4,7 +4,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <backendkit/distributed/arguments.h>
@@ -18,6 +20,9 @@ namespace backendkit {
 /// tensors go to the host, the group's part for the CPU does the collective, and the results come
 /// back. Collectives take tensors of any dtype, in any memory format, and throw ValueError for
 /// those that do not fit together. A function without `override` is not virtual in every release.
+///
+/// `kHasDriver` says whether the driver has any; if not, the code for them is left out.
+template <bool kHasDriver>
 class StagedBackend final : public c10d::Backend {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -27,9 +32,10 @@ class StagedBackend final : public c10d::Backend {
   StagedBackend(std::shared_ptr<StagedGroup> group, std::chrono::milliseconds timeout)
       : c10d::Backend(group->rank(), group->size()),
         group_(std::move(group)),
-        driver_(std::make_unique<DriverGroup>(group_, timeout)),
         arguments_(rank_, size_),
-        timeout_(timeout) {}
+        timeout_(timeout) {
+    if constexpr (kHasDriver) driver_ = std::make_unique<DriverGroup>(group_, timeout);
+  }
 
   ~StagedBackend() override { group_->close(); }
 
@@ -43,14 +49,15 @@ class StagedBackend final : public c10d::Backend {
     if (arguments_.only(tensors).layout() == at::kSparse)
       return sparse_all_reduce(tensors, options);
     const at::Tensor& tensor = arguments_.only(tensors);
-    if (const auto work = driver().all_reduce(tensor, options)) return noted(work);
+    if (const auto work = by_driver([&](auto call) { return call.all_reduce(tensor, options); }))
+      return noted(work);
     return start(c10d::OpType::ALLREDUCE, "all_reduce", tensors,
                  [&](Steps add) { add.all_reduce(tensor, options); });
   }
 
   Handle allreduce_coalesced(Tensors& tensors,
                              const c10d::AllreduceCoalescedOptions& options) override {
-    if (driver_->can_use(tensors)) {
+    if (driver_can(tensors)) {
       return each(tensors, [&](Tensors& one, std::size_t) { return allreduce(one, options); });
     }
     return start(c10d::OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", tensors,
@@ -61,14 +68,16 @@ class StagedBackend final : public c10d::Backend {
 
   Handle reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     const at::Tensor& tensor = arguments_.only(tensors);
-    if (const auto work = driver().reduce(tensor, options)) return noted(work);
+    if (const auto work = by_driver([&](auto call) { return call.reduce(tensor, options); }))
+      return noted(work);
     return start(c10d::OpType::REDUCE, "reduce", tensors,
                  [&](Steps add) { add.reduce(tensor, options); });
   }
 
   Handle broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const at::Tensor& tensor = arguments_.only(tensors);
-    if (const auto work = driver().broadcast(tensor, options)) return noted(work);
+    if (const auto work = by_driver([&](auto call) { return call.broadcast(tensor, options); }))
+      return noted(work);
     return start(c10d::OpType::BROADCAST, "broadcast", tensors,
                  [&](Steps add) { add.broadcast(tensor, options.rootRank, options.timeout); });
   }
@@ -78,14 +87,18 @@ class StagedBackend final : public c10d::Backend {
                    const c10d::AllgatherOptions& options) override {
     const Tensors& parts = arguments_.only(outputs);
     const at::Tensor& input = arguments_.only(inputs);
-    if (const auto work = driver().all_gather(parts, input, options)) return noted(work);
+    if (const auto work =
+            by_driver([&](auto call) { return call.all_gather(parts, input, options); }))
+      return noted(work);
     return start(c10d::OpType::ALLGATHER, "all_gather", parts,
                  [&](Steps add) { add.all_gather(parts, input, options); });
   }
 
   Handle _allgather_base(at::Tensor& output, at::Tensor& input,
                          const c10d::AllgatherOptions& options) override {
-    if (const auto work = driver().all_gather_base(output, input, options)) return noted(work);
+    if (const auto work =
+            by_driver([&](auto call) { return call.all_gather_base(output, input, options); }))
+      return noted(work);
     return start(c10d::OpType::_ALLGATHER_BASE, "all_gather_into_tensor", {output},
                  [&](Steps add) { add.all_gather_base(output, input, options); });
   }
@@ -93,7 +106,7 @@ class StagedBackend final : public c10d::Backend {
   Handle allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                          const c10d::AllgatherOptions& options) override {
     arguments_.pairs(outputs, inputs);
-    if (driver_->can_use(inputs)) {
+    if (driver_can(inputs)) {
       return each(outputs, [&](Tensors& one, std::size_t i) {
         return _allgather_base(one[0], inputs[i], options);
       });
@@ -126,14 +139,18 @@ class StagedBackend final : public c10d::Backend {
                         const c10d::ReduceScatterOptions& options) override {
     const at::Tensor& output = arguments_.only(outputs);
     const Tensors& parts = arguments_.only(inputs);
-    if (const auto work = driver().reduce_scatter(output, parts, options)) return noted(work);
+    if (const auto work =
+            by_driver([&](auto call) { return call.reduce_scatter(output, parts, options); }))
+      return noted(work);
     return start(c10d::OpType::REDUCE_SCATTER, "reduce_scatter", outputs,
                  [&](Steps add) { add.reduce_scatter(output, parts, options); });
   }
 
   Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                               const c10d::ReduceScatterOptions& options) override {
-    if (const auto work = driver().reduce_scatter_base(output, input, options)) return noted(work);
+    if (const auto work =
+            by_driver([&](auto call) { return call.reduce_scatter_base(output, input, options); }))
+      return noted(work);
     return start(c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", {output},
                  [&](Steps add) { add.reduce_scatter_base(output, input, options); });
   }
@@ -141,7 +158,7 @@ class StagedBackend final : public c10d::Backend {
   Handle reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                          const c10d::ReduceScatterOptions& options) override {
     arguments_.pairs(outputs, inputs);
-    if (driver_->can_use(inputs)) {
+    if (driver_can(inputs)) {
       return each(outputs, [&](Tensors& one, std::size_t i) {
         return _reduce_scatter_base(one[0], inputs[i], options);
       });
@@ -158,7 +175,9 @@ class StagedBackend final : public c10d::Backend {
                        std::vector<std::int64_t>& output_rows,
                        std::vector<std::int64_t>& input_rows,
                        const c10d::AllToAllOptions& options) override {
-    if (const auto work = driver().all_to_all_base(output, input, output_rows, input_rows, options))
+    if (const auto work = by_driver([&](auto call) {
+          return call.all_to_all_base(output, input, output_rows, input_rows, options);
+        }))
       return noted(work);
     return start(c10d::OpType::ALLTOALL_BASE, "all_to_all_single", {output}, [&](Steps add) {
       add.all_to_all_base(output, input, output_rows, input_rows, options);
@@ -167,21 +186,27 @@ class StagedBackend final : public c10d::Backend {
 
   Handle alltoall(Tensors& outputs, Tensors& inputs,
                   const c10d::AllToAllOptions& options) override {
-    if (const auto work = driver().all_to_all(outputs, inputs, options)) return noted(work);
+    if (const auto work =
+            by_driver([&](auto call) { return call.all_to_all(outputs, inputs, options); }))
+      return noted(work);
     return start(c10d::OpType::ALLTOALL, "all_to_all", outputs,
                  [&](Steps add) { add.all_to_all(outputs, inputs, options); });
   }
 
   Handle gather(Lists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
     const at::Tensor& input = arguments_.only(inputs);
-    if (const auto work = driver().gather(outputs, input, options)) return noted(work);
+    if (const auto work =
+            by_driver([&](auto call) { return call.gather(outputs, input, options); }))
+      return noted(work);
     return start(c10d::OpType::GATHER, "gather", flat(outputs),
                  [&](Steps add) { add.gather(outputs, input, options); });
   }
 
   Handle scatter(Tensors& outputs, Lists& inputs, const c10d::ScatterOptions& options) override {
     const at::Tensor& output = arguments_.only(outputs);
-    if (const auto work = driver().scatter(output, inputs, options)) return noted(work);
+    if (const auto work =
+            by_driver([&](auto call) { return call.scatter(output, inputs, options); }))
+      return noted(work);
     return start(c10d::OpType::SCATTER, "scatter", outputs,
                  [&](Steps add) { add.scatter(output, inputs, options); });
   }
@@ -273,7 +298,7 @@ class StagedBackend final : public c10d::Backend {
   /// What the driver runs ends.
   void abort() {
     group_->close();
-    driver_->abort();
+    if constexpr (kHasDriver) driver_->abort();
   }
 
  private:
@@ -281,7 +306,23 @@ class StagedBackend final : public c10d::Backend {
   using Steps = StagedSteps;
   using WorkPtr = StagedGroup::WorkPtr;
 
-  DriverCalls driver() const { return {*driver_, arguments_}; }
+  /// What the driver makes of a call; null if it cannot do it.
+  template <class Call>
+  WorkPtr by_driver([[maybe_unused]] const Call& call) {
+    if constexpr (kHasDriver) {
+      return call(DriverCalls(*driver_, arguments_));
+    } else {
+      return {};
+    }
+  }
+
+  bool driver_can([[maybe_unused]] const Tensors& tensors) {
+    if constexpr (kHasDriver) {
+      return driver_->can_use(tensors);
+    } else {
+      return false;
+    }
+  }
 
   /// A work of one collective for each of these tensors.
   template <class Collective>
@@ -345,7 +386,7 @@ class StagedBackend final : public c10d::Backend {
   }
 
   std::shared_ptr<StagedGroup> group_;
-  std::unique_ptr<DriverGroup> driver_;
+  std::conditional_t<kHasDriver, std::unique_ptr<DriverGroup>, std::monostate> driver_;
   GroupArguments arguments_;
   std::chrono::milliseconds timeout_;
   std::mutex mutex_;

@@ -20,8 +20,7 @@ def test_the_device_tests_pass(backend: Path, device_tests: list[str]) -> None:
     assert subprocess.run([backend, "-c", ask], capture_output=True).stdout == b"True\n"
     command = [backend, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--device", "foo"]
     command += device_tests
-    # Collectives through the host, which then copy nothing.
-    one = {**os.environ, "FOO_SIMULATOR_DEVICES": "1", "FOO_SIMULATOR_COLLECTIVES": "0"}
+    one = {**os.environ, "FOO_SIMULATOR_DEVICES": "1"}
     done = subprocess.run(
         command, cwd=DEVICE_TESTS, env=one, capture_output=True, text=True, check=False
     )

@@ -10,6 +10,23 @@ import subprocess
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "csrc"
+#: Collectives for the simulator, as its README adds them to a new project.
+COLLECTIVES = Path(__file__).resolve().parents[3] / "examples" / "collectives"
+
+
+def add_collectives(project: Path) -> None:
+    readme = (COLLECTIVES / "README.md").read_text(encoding="utf-8")
+    include, runtime, sources = re.findall(r"```(?:cpp|cmake)\n(.*)\n```", readme)
+    for file in (COLLECTIVES / "csrc").iterdir():
+        shutil.copy(file, project / "csrc")
+    for name, before, after in (
+        ("csrc/runtime.h", '#include "simulator.h"', f'{include}\n#include "simulator.h"'),
+        ("csrc/runtime.h", "struct Runtime {", runtime),
+        ("CMakeLists.txt", "SOURCES", sources),
+    ):
+        text = (project / name).read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        (project / name).write_text(text.replace(before, after), encoding="utf-8")
 
 
 def make_faulty(project: Path) -> None:
@@ -19,7 +36,7 @@ def make_faulty(project: Path) -> None:
     (csrc / "simulated.h").write_text(header.replace("struct Runtime", "struct Simulated"))
     source = (csrc / "runtime.cpp").read_text(encoding="utf-8")
     source, functions = re.subn(r"\bRuntime::", "Simulated::", source)
-    assert functions == 42
+    assert functions == 29
     (csrc / "runtime.cpp").write_text(source)
     for name in ("runtime.h", "faulty.cpp"):
         shutil.copy(SOURCES / name, csrc)
@@ -47,11 +64,26 @@ def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> st
 def build(backendgen: str, backendkit: Path, python: str, folder: Path, flags: str) -> Path:
     """Builds it in a folder; where its Python package then is."""
     run(backendgen, "new", folder / "foo")
+    add_collectives(folder / "foo")
     make_faulty(folder / "foo")
-    tree, site = folder / "build", folder / "site"
-    options = ["-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={python}"]
-    options += [f"-DBackendKit_DIR={backendkit}", f"-DCMAKE_CXX_FLAGS_RELEASE={flags}"]
-    run("cmake", "-G", "Ninja", "-S", folder / "foo", "-B", tree, *options)
+    return install(folder / "foo", backendkit, python, f"-DCMAKE_CXX_FLAGS_RELEASE={flags}")
+
+
+def install(project: Path, backendkit: Path, python: str, *options: str) -> Path:
+    """Builds a project beside itself; where its Python package then is."""
+    tree, site = project.parent / "build", project.parent / "site"
+    options = ("-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={python}", *options)
+    run(
+        "cmake",
+        "-G",
+        "Ninja",
+        "-S",
+        project,
+        "-B",
+        tree,
+        f"-DBackendKit_DIR={backendkit}",
+        *options,
+    )
     run("cmake", "--build", tree)
     run("cmake", "--install", tree, "--prefix", site, "--component", "foo")
     return site

@@ -13,6 +13,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 from sanitized import build, run  # noqa: E402
 
+sys.path.append(str(HERE.parent / "faults"))
+from project import add_collectives  # noqa: E402
+
 OPERATIONS = 100_000
 THREADS = 4
 #: PyTorch's libraries have no instrumentation: what they order by atomics seems a race.
@@ -28,6 +31,7 @@ race:libgomp.so.1
 def test_a_hundred_thousand_collectives(tmp_path: Path, sanitizer: str) -> None:
     """Staged ones, and the driver's."""
     run(os.environ["BACKENDGEN"], "new", tmp_path / "foo")
+    add_collectives(tmp_path / "foo")
     tree, site = tmp_path / "build", tmp_path / "site"
     options = ["-DCMAKE_BUILD_TYPE=Release"]
     options += [f"-DPython_EXECUTABLE={os.environ['BACKENDKIT_TEST_BASE_PYTHON']}"]

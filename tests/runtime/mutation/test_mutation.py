@@ -23,7 +23,7 @@ from faults import FAULTS
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests" / "runtime" / "faults"))
-from project import make_faulty, run  # noqa: E402
+from project import add_collectives, make_faulty, run  # noqa: E402
 
 DEVICE_TESTS = ROOT / "tests" / "device"
 #: There are two of it, which `#pragma once` takes for one only if they are equally old.
@@ -125,6 +125,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Backend:
     package = planted_backendkit(folder)
     plant(folder, "include/")
     run(os.environ["BACKENDGEN"], "new", folder / "foo", cwd=folder)
+    add_collectives(folder / "foo")
     make_faulty(folder / "foo")
     (folder / "foo" / "planted.h").write_text(SWITCH)
     plant(folder / "foo", "csrc/")
@@ -151,6 +152,7 @@ def test_each_fault_has_its_place(tmp_path: Path) -> None:
     """Without a build, which the tests of what the faults do need."""
     shutil.copytree(ROOT / "include", tmp_path / "include")
     run(os.environ["BACKENDGEN"], "new", tmp_path / "foo", cwd=tmp_path)
+    add_collectives(tmp_path / "foo")
     make_faulty(tmp_path / "foo")
     with zipfile.ZipFile(os.environ["BACKENDKIT_TEST_WHEEL"]) as wheel:
         wheel.extractall(tmp_path)

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = (ROOT / "templates" / "project" / "csrc" / "runtime.h").read_text(encoding="utf-8")
+COLLECTIVES = ROOT / "examples" / "collectives" / "csrc" / "collectives.h"
 SIMULATOR = "namespace foo::simulator { constexpr bool kUnified = false; }\n"
 STREAMS = ("create_stream", "synchronize_stream", "query_stream")
 EVENTS = ("create_event", "destroy_event", "record_event", "wait_event", "query_event")
@@ -94,7 +95,11 @@ template std::vector<backendkit::Capability> backendkit::capabilities<foo::Runti
 
 def header(groups: tuple[str, ...]) -> str:
     """The starter project's runtime without the functions of the other groups."""
-    text = HEADER.replace("{{device}}", "foo")
+    collectives = COLLECTIVES.read_text(encoding="utf-8").replace("#pragma once\n", "")
+    text = HEADER.replace("{{device}}", "foo").replace(
+        "struct Runtime {", "struct Runtime : Collectives {"
+    )
+    text = text.replace("#pragma once\n", f"#pragma once\n{collectives}")
     for group in set(GROUPS) - set(groups):
         for function in GROUPS[group]:
             text, count = re.subn(rf"  static [^;(]*\b{function}\([^;]*;\n", "", text)

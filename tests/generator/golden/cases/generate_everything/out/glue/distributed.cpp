@@ -4,16 +4,21 @@
 // The build defines this macro for a PyTorch without torch.distributed.
 #ifndef BACKENDKIT_WITHOUT_DISTRIBUTED
 
+#include "kite/run-time++.h"
+
 #include <backendkit/distributed/process_groups.h>
 #include <backendkit/library.h>
 
+using ProcessGroups =
+    backendkit::ProcessGroups<backendkit::HasCommunicators<::kite::v1::Runtime>>;
+
 BACKENDKIT_LIBRARY_FRAGMENT(_kite_frameworks, library) {
-  backendkit::ProcessGroups::define_all(library, "kite_ccl");
+  ProcessGroups::define_all(library, "kite_ccl");
 }
 
 BACKENDKIT_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {
   library.impl("allreduce_",
-               torch::CppFunction::makeFromBoxedFunction<&backendkit::ProcessGroups::take_sparse>());
+               torch::CppFunction::makeFromBoxedFunction<&ProcessGroups::take_sparse>());
 }
 
 #endif

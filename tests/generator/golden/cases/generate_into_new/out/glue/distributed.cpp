@@ -4,16 +4,21 @@
 // The build defines this macro for a PyTorch without torch.distributed.
 #ifndef BACKENDKIT_WITHOUT_DISTRIBUTED
 
+#include "runtime.h"
+
 #include <backendkit/distributed/process_groups.h>
 #include <backendkit/library.h>
 
+using ProcessGroups =
+    backendkit::ProcessGroups<backendkit::HasCommunicators<::kite::Runtime>>;
+
 BACKENDKIT_LIBRARY_FRAGMENT(_torch_kite, library) {
-  backendkit::ProcessGroups::define_all(library, "kiteccl");
+  ProcessGroups::define_all(library, "kiteccl");
 }
 
 BACKENDKIT_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {
   library.impl("allreduce_",
-               torch::CppFunction::makeFromBoxedFunction<&backendkit::ProcessGroups::take_sparse>());
+               torch::CppFunction::makeFromBoxedFunction<&ProcessGroups::take_sparse>());
 }
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <backendkit/stream.h>
 
-#include "collectives.h"
 #include "simulator.h"
 
 // Replace the body of each function with a call to your driver.
@@ -22,10 +21,6 @@ simulator::Event& event_of(backendkit::EventHandle event) {
 
 simulator::Graph& graph_of(backendkit::GraphHandle graph) {
   return *static_cast<simulator::Graph*>(graph);
-}
-
-simulator::Communicator& communicator_of(backendkit::CommunicatorHandle communicator) {
-  return *static_cast<simulator::Communicator*>(communicator);
 }
 
 }  // namespace
@@ -140,78 +135,6 @@ backendkit::DeviceProperties Runtime::properties(int device) {
           .major = 1,
           .minor = 0};
 }
-
-std::string Runtime::communicator_id() { return simulator::communicator_id(); }
-
-backendkit::CommunicatorHandle Runtime::create_communicator(const std::string& id, int rank,
-                                                            int size, int,
-                                                            std::chrono::milliseconds timeout) {
-  return simulator::create_communicator(id, rank, size, timeout);
-}
-
-void Runtime::destroy_communicator(backendkit::CommunicatorHandle communicator, int) {
-  simulator::destroy(&communicator_of(communicator));
-}
-
-void Runtime::abort_communicator(backendkit::CommunicatorHandle communicator, int) {
-  simulator::abort(communicator_of(communicator));
-}
-
-std::string Runtime::communicator_error(backendkit::CommunicatorHandle communicator, int) {
-  return simulator::error_of(communicator_of(communicator));
-}
-
-bool Runtime::all_reduce(void* data, std::size_t count, backendkit::NumberType type,
-                         backendkit::Reduce reduce, backendkit::CommunicatorHandle communicator,
-                         backendkit::StreamHandle stream) {
-  if (!simulator::can_reduce(type)) return false;
-  void* const numbers = simulator::inside(data, count * simulator::bytes_of(type), current);
-  simulator::all_reduce(communicator_of(communicator), simulator::stream_of(stream, current),
-                        numbers, count, type, reduce);
-  return true;
-}
-
-bool Runtime::reduce_scatter(void* dst, const void* src, std::size_t count,
-                             backendkit::NumberType type, backendkit::Reduce reduce,
-                             backendkit::CommunicatorHandle communicator,
-                             backendkit::StreamHandle stream) {
-  if (!simulator::can_reduce(type)) return false;
-  void* const part = simulator::inside(dst, count * simulator::bytes_of(type), current);
-  simulator::reduce_scatter(communicator_of(communicator), simulator::stream_of(stream, current),
-                            part, simulator::inside(src, 1, current), count, type, reduce);
-  return true;
-}
-
-void Runtime::all_gather(void* dst, const void* src, std::size_t bytes,
-                         backendkit::CommunicatorHandle communicator,
-                         backendkit::StreamHandle stream) {
-  simulator::all_gather(communicator_of(communicator), simulator::stream_of(stream, current),
-                        simulator::inside(dst, bytes, current),
-                        simulator::inside(src, bytes, current), bytes);
-}
-
-void Runtime::broadcast(void* data, std::size_t bytes, int root,
-                        backendkit::CommunicatorHandle communicator,
-                        backendkit::StreamHandle stream) {
-  simulator::broadcast(communicator_of(communicator), simulator::stream_of(stream, current),
-                       simulator::inside(data, bytes, current), bytes, root);
-}
-
-void Runtime::send(const void* src, std::size_t bytes, int peer,
-                   backendkit::CommunicatorHandle communicator, backendkit::StreamHandle stream) {
-  simulator::send(communicator_of(communicator), simulator::stream_of(stream, current),
-                  simulator::inside(src, bytes, current), bytes, peer);
-}
-
-void Runtime::recv(void* dst, std::size_t bytes, int peer,
-                   backendkit::CommunicatorHandle communicator, backendkit::StreamHandle stream) {
-  simulator::recv(communicator_of(communicator), simulator::stream_of(stream, current),
-                  simulator::inside(dst, bytes, current), bytes, peer);
-}
-
-void Runtime::begin_group() { simulator::begin_group(); }
-
-void Runtime::end_group() { simulator::end_group(); }
 
 void launch(std::function<void()> kernel) {
   simulator::add(simulator::stream_of(backendkit::current_stream<Runtime>(current), current),

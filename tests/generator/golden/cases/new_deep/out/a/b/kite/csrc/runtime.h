@@ -1,11 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
-#include <string>
 
-#include <backendkit/collectives.h>
 #include <backendkit/runtime.h>
 
 #include "simulator.h"
@@ -64,36 +61,6 @@ struct Runtime {
   static void destroy_graph(backendkit::GraphHandle graph, int device);
 
   static backendkit::DeviceProperties properties(int device);
-
-  // Collectives of processes with one device each; <backendkit/collectives.h> describes them.
-
-  static std::string communicator_id();
-  static backendkit::CommunicatorHandle create_communicator(const std::string& id, int rank,
-                                                            int size, int device,
-                                                            std::chrono::milliseconds timeout);
-  static void destroy_communicator(backendkit::CommunicatorHandle communicator, int device);
-  static void abort_communicator(backendkit::CommunicatorHandle communicator, int device);
-  static std::string communicator_error(backendkit::CommunicatorHandle communicator, int device);
-
-  static bool all_reduce(void* data, std::size_t count, backendkit::NumberType type,
-                         backendkit::Reduce reduce, backendkit::CommunicatorHandle communicator,
-                         backendkit::StreamHandle stream);
-  static bool reduce_scatter(void* dst, const void* src, std::size_t count,
-                             backendkit::NumberType type, backendkit::Reduce reduce,
-                             backendkit::CommunicatorHandle communicator,
-                             backendkit::StreamHandle stream);
-  static void all_gather(void* dst, const void* src, std::size_t bytes,
-                         backendkit::CommunicatorHandle communicator,
-                         backendkit::StreamHandle stream);
-  static void broadcast(void* data, std::size_t bytes, int root,
-                        backendkit::CommunicatorHandle communicator,
-                        backendkit::StreamHandle stream);
-  static void send(const void* src, std::size_t bytes, int peer,
-                   backendkit::CommunicatorHandle communicator, backendkit::StreamHandle stream);
-  static void recv(void* dst, std::size_t bytes, int peer,
-                   backendkit::CommunicatorHandle communicator, backendkit::StreamHandle stream);
-  static void begin_group();
-  static void end_group();
 };
 
 /// Queues a kernel on the current device's current stream, as your driver's launch function would:

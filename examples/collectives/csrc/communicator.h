@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <fcntl.h>
@@ -18,13 +19,13 @@
 #include <string>
 #include <thread>
 
-namespace npu::simulator {
+namespace foo::simulator {
 
 inline constexpr const char* kFolder = "/dev/shm";  // files here are in memory only
 inline constexpr int kMostRanks = 64;
 inline constexpr std::chrono::minutes kPatience{1};
 inline constexpr std::size_t kChunk = std::size_t{256} << 10;   // bytes that a rank shows at a time
-inline constexpr std::size_t kMessage = std::size_t{64} << 10;   // bytes of a message on their way
+inline constexpr std::size_t kMessage = std::size_t{64} << 10;  // bytes of a message on their way
 
 /// What the processes share; all zeros at first. After it come a chunk for each rank, a chunk for
 /// results, and a place for a part of a message from each rank to each other one.
@@ -53,10 +54,12 @@ inline std::string machine() {
   return name + "-" + std::to_string(memory.st_dev) + "-" + std::to_string(processes.st_ino);
 }
 
-inline std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
+inline std::string system_error(const std::string& what) {
+  return what + ": " + std::strerror(errno);
+}
 
-/// This process as a rank of a group, whose ranks share memory. Rank 0 makes the memory; its name is
-/// gone as soon as all have it.
+/// This process as a rank of a group, whose ranks share memory. Rank 0 makes the memory; its name
+/// is gone as soon as all have it.
 class Communicator {
  public:
   using Clock = std::chrono::steady_clock;
@@ -66,7 +69,7 @@ class Communicator {
     if (size > kMostRanks) {
       throw std::runtime_error(
           "simulated devices have collectives of at most 64 ranks: set the variable "
-          "NPU_SIMULATOR_COLLECTIVES=0");
+          "FOO_SIMULATOR_COLLECTIVES=0");
     }
     // All ranks have the name now, so the others are not far.
     const Clock::time_point end = Clock::now() + std::min<Clock::duration>(timeout, kPatience);
@@ -191,8 +194,7 @@ class Communicator {
         pause_until(end, "rank 0 has made no shared memory");
       }
     }
-    void* const address =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* const address = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     const std::string why = system_error("shared memory");
     close(file);
     if (address == MAP_FAILED) throw std::runtime_error(why);
@@ -221,4 +223,4 @@ class Communicator {
   std::string error_;
 };
 
-}  // namespace npu::simulator
+}  // namespace foo::simulator

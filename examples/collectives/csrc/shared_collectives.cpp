@@ -1,4 +1,5 @@
-#include "collectives.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "shared_collectives.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 #include "communicator.h"
 
-namespace npu::simulator {
+namespace foo::simulator {
 
 namespace {
 
@@ -135,7 +136,9 @@ struct Message {
   bool is_sent;
   std::size_t done = 0;
 
-  bool is_like(const Message& other) const { return peer == other.peer && is_sent == other.is_sent; }
+  bool is_like(const Message& other) const {
+    return peer == other.peer && is_sent == other.is_sent;
+  }
 
   /// Moves the next bytes, if there is room for them or if they have come.
   bool step(Communicator& between) {
@@ -190,11 +193,11 @@ void add_message(const Message& message) {
 }  // namespace
 
 std::string communicator_id() {
-  const char* const wanted = std::getenv("NPU_SIMULATOR_COLLECTIVES");
+  const char* const wanted = std::getenv("FOO_SIMULATOR_COLLECTIVES");
   if (wanted != nullptr && std::string(wanted) == "0") return "";
   std::random_device random;
   const std::string number = std::to_string(getpid()) + "-" + std::to_string(random());
-  return std::string(kFolder) + "/npu-" + number + " of " + machine();
+  return std::string(kFolder) + "/foo-" + number + " of " + machine();
 }
 
 Communicator* create_communicator(const std::string& id, int rank, int size,
@@ -203,7 +206,7 @@ Communicator* create_communicator(const std::string& id, int rank, int size,
   if (id.substr(end + 4) != machine()) {
     throw std::runtime_error(
         "simulated devices of several machines have no collectives: set the variable "
-        "NPU_SIMULATOR_COLLECTIVES=0 on all of them");
+        "FOO_SIMULATOR_COLLECTIVES=0 on all of them");
   }
   auto made = std::make_shared<Communicator>(id.substr(0, end), rank, size, timeout);
   const std::lock_guard<std::mutex> lock(links().mutex);
@@ -333,8 +336,8 @@ void end_group() {
   group.messages.clear();
   while (!messages.empty()) {
     const Message first = messages.front();
-    const auto others = std::stable_partition(
-        messages.begin(), messages.end(), [&](const Message& one) {
+    const auto others =
+        std::stable_partition(messages.begin(), messages.end(), [&](const Message& one) {
           return one.communicator == first.communicator && one.stream == first.stream;
         });
     std::vector<Message> together(messages.begin(), others);
@@ -344,4 +347,4 @@ void end_group() {
   }
 }
 
-}  // namespace npu::simulator
+}  // namespace foo::simulator

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <chrono>
@@ -8,12 +9,8 @@
 
 #include "simulator.h"
 
-/// Collectives of simulated devices: each process of a group has one, and they exchange data through
-/// shared memory. runtime.cpp calls these functions in place of your library of collectives. Delete
-/// this file, collectives.cpp and communicator.h once yours works, or if your driver has none.
-///
-/// With KITE_SIMULATOR_COLLECTIVES=0 in the environment there are none.
-namespace kite::simulator {
+/// What collectives.cpp calls in place of a library of collectives.
+namespace foo::simulator {
 
 class Communicator;
 
@@ -41,11 +38,12 @@ void all_gather(Communicator& communicator, Stream& stream, void* all, const voi
 void broadcast(Communicator& communicator, Stream& stream, void* data, std::size_t bytes, int root);
 
 /// Between `begin_group` and `end_group`, the messages of this thread are collected.
-void send(Communicator& communicator, Stream& stream, const void* data, std::size_t bytes, int peer);
+void send(Communicator& communicator, Stream& stream, const void* data, std::size_t bytes,
+          int peer);
 void recv(Communicator& communicator, Stream& stream, void* data, std::size_t bytes, int peer);
 void begin_group();
 void end_group();
 
 std::size_t bytes_of(backendkit::NumberType type);
 
-}  // namespace kite::simulator
+}  // namespace foo::simulator
