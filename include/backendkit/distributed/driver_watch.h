@@ -54,6 +54,11 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
   void add(std::optional<WeakWork> work, std::string name, const StreamPoint& end,
            std::chrono::milliseconds timeout) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (failed_) {  // while the driver was called
+      lose();
+      fail(work);
+      return;
+    }
     pending_.push_back({std::move(work), std::move(name), end, Clock::now() + timeout, timeout});
     if (looks_) return;
     looks_ = true;
@@ -77,7 +82,6 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
   void abort(const std::string& why) {
     if (device_facts().forked()) return;
     std::deque<Pending> pending;
-    std::exception_ptr cause;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (failed_ || communicator_ == nullptr) return;
@@ -86,22 +90,15 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
       } catch (const c10::Error&) {  // what cannot be asked has not completed
       }
       pending.swap(pending_);
-      const std::string text =
+      text_ =
           c10::str(pending.empty() ? "the process group" : pending.front().name, who_, ": ", why);
-      cause = failed_ = std::make_exception_ptr(
-          c10::DistBackendError({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, text));
-      if (!pending.empty()) {
-        LostWork::add(text);  // before streams go on
-        is_lost_ = !closed_;  // a program that destroys the group later knows of it
-      }
+      failed_ = std::make_exception_ptr(
+          c10::DistBackendError({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, text_));
+      if (!pending.empty()) lose();  // before streams go on
       aborts_ = true;
     }
     driver().abort(communicator_, device_);
-    for (const Pending& one : pending) {
-      const c10::intrusive_ptr<StagedWork> work =
-          one.work ? one.work->lock() : c10::intrusive_ptr<StagedWork>();
-      if (work) work->fail(cause);
-    }
+    for (const Pending& one : pending) fail(one.work);
     const std::lock_guard<std::mutex> lock(mutex_);
     aborts_ = false;
   }
@@ -169,6 +166,19 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
     }
   }
 
+  /// There are wrong results from now on, for good if the group was destroyed already: a program
+  /// that destroys it later knows of them.
+  void lose() {
+    if (is_lost_) return;
+    LostWork::add(text_);
+    is_lost_ = !closed_;
+  }
+
+  void fail(const std::optional<WeakWork>& work) const {
+    if (!work) return;
+    if (const auto there = work->lock()) there->fail(failed_);
+  }
+
   void forget_completed() {
     while (!pending_.empty() && pending_.front().end.passed()) pending_.pop_front();
   }
@@ -210,6 +220,7 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
   bool closed_ = false;
   bool is_lost_ = false;
   std::exception_ptr failed_;
+  std::string text_;  ///< of that error
 };
 
 }  // namespace backendkit

@@ -39,8 +39,8 @@ DRIVER_GROUPS = [
     Fault(
         "results of an aborted collective count as right",
         HERE + "driver_watch.h",
-        "LostWork::add(text);",
-        "static_cast<void>(text);",
+        "LostWork::add(text_);",
+        "static_cast<void>(text_);",
         ("test_groups_end.py::test_a_rank_does_not_come[False]",),
     ),
     Fault(
