@@ -400,7 +400,7 @@ def results_overwrite_what_was_read(here, count):
     copy = torch.zeros(count, device=here.device)
     synchronize(here)
     if here.rank:  # the first rank, which sends, is not
-        keep_busy(here, side)
+        keep_busy(here, side, copies=200)  # longer than the group takes to bring the result
     with on(side):
         copy.copy_(tensor)
         dist.broadcast(tensor, 0)
