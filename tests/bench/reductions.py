@@ -87,7 +87,7 @@ def training(device: str) -> dict[str, float]:
     import torch.distributed as dist
     from torch import nn
 
-    def summed(_: None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def summed(bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         future = dist.all_reduce(bucket.buffer(), async_op=True).get_future()
         return future.then(lambda done: done.value()[0])
 
@@ -102,7 +102,7 @@ def training(device: str) -> dict[str, float]:
     layers = nn.Sequential(*(Scale() for _ in range(LAYERS)))
     model = nn.parallel.DistributedDataParallel(layers, bucket_cap_mb=4 * WEIGHTS >> 20)
     # Not the average, whose division would be one more kernel.
-    model.register_comm_hook(None, summed)
+    model.register_comm_hook(None, lambda _, bucket: summed(bucket))
     batch = torch.zeros(WEIGHTS, device=device)
     ones = torch.ones(WEIGHTS, device=device)
     gradients = [torch.zeros(WEIGHTS, device=device) for _ in range(LAYERS)]
