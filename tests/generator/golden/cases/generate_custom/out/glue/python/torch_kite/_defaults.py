@@ -152,10 +152,26 @@ def patch_accelerator(module: types.ModuleType) -> None:
 def patch_fork_rng(module: types.ModuleType) -> None:
     """Keeps `fork_rng()` from warning that it would have to start several devices, one by one.
 
-    Reading the states of this device's generators starts nothing.
+    Reading the states of this device's generators starts nothing. In releases where devices are
+    CUDA's if their type is not given, as pipelines do not, those of this type are this device's.
     """
-    if inspect.signature(module.fork_rng).parameters["device_type"].default is None:
+    original = vars(module)["fork_rng"]
+    signature = inspect.signature(original)
+    if signature.parameters["device_type"].default is None:
         vars(module)["_fork_rng_warned_already"] = True
+        return
+
+    @functools.wraps(original)
+    def fork_rng(*arguments: Any, **options: Any) -> Any:
+        given = signature.bind(*arguments, **options).arguments
+        devices = given.get("devices")
+        if devices and "device_type" not in given:
+            given["devices"] = devices = list(devices)
+            if all(isinstance(one, torch.device) and one.type == _NAME for one in devices):
+                given["device_type"] = _NAME
+        return original(**given)
+
+    vars(module)["fork_rng"] = fork_rng
 
 
 def patch_profiler_activities(autograd: types.ModuleType) -> None:
