@@ -72,18 +72,17 @@ def build(backendgen: str, backendkit: Path, python: str, folder: Path, flags: s
 def install(project: Path, backendkit: Path, python: str, *options: str) -> Path:
     """Builds a project beside itself; where its Python package then is."""
     tree, site = project.parent / "build", project.parent / "site"
-    options = ("-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={python}", *options)
-    run(
-        "cmake",
-        "-G",
-        "Ninja",
-        "-S",
-        project,
-        "-B",
-        tree,
-        f"-DBackendKit_DIR={backendkit}",
-        *options,
-    )
+    given = [f"-DBackendKit_DIR={backendkit}", f"-DPython_EXECUTABLE={python}"]
+    given += ["-DCMAKE_BUILD_TYPE=Release", *options]
+    run("cmake", "-G", "Ninja", "-S", project, "-B", tree, *given)
     run("cmake", "--build", tree)
     run("cmake", "--install", tree, "--prefix", site, "--component", "foo")
     return site
+
+
+def add_entry_point(site: Path) -> None:
+    """Lets `import torch` load a package that `install` has put there."""
+    metadata = site / "torch_foo-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_foo\nVersion: 0.1.0\n")
+    (metadata / "entry_points.txt").write_text("[torch.backends]\nfoo = torch_foo:_autoload\n")

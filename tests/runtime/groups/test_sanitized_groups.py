@@ -14,7 +14,7 @@ sys.path.append(str(HERE.parent))
 from sanitized import build, run  # noqa: E402
 
 sys.path.append(str(HERE.parent / "faults"))
-from project import add_collectives  # noqa: E402
+from project import add_collectives, install  # noqa: E402
 
 OPERATIONS = 100_000
 THREADS = 4
@@ -32,14 +32,9 @@ def test_a_hundred_thousand_collectives(tmp_path: Path, sanitizer: str) -> None:
     """Staged ones, and the driver's."""
     run(os.environ["BACKENDGEN"], "new", tmp_path / "foo")
     add_collectives(tmp_path / "foo")
-    tree, site = tmp_path / "build", tmp_path / "site"
-    options = ["-DCMAKE_BUILD_TYPE=Release"]
-    options += [f"-DPython_EXECUTABLE={os.environ['BACKENDKIT_TEST_BASE_PYTHON']}"]
-    options += [f"-DBackendKit_DIR={os.environ['BACKENDKIT_BUILD']}"]
-    options += [f"-DCMAKE_CXX_FLAGS_RELEASE=-g -O1 -fsanitize={sanitizer}"]
-    run("cmake", "-G", "Ninja", "-S", tmp_path / "foo", "-B", tree, *options)
-    run("cmake", "--build", tree)
-    run("cmake", "--install", tree, "--prefix", site, "--component", "foo")
+    package, python = os.environ["BACKENDKIT_BUILD"], os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    flags = f"-DCMAKE_CXX_FLAGS_RELEASE=-g -O1 -fsanitize={sanitizer}"
+    site = install(tmp_path / "foo", Path(package), python, flags)
     (library,) = site.rglob("libtorch_foo.so")
     program = tmp_path / "groups"
     libraries = (library, f"-Wl,-rpath,{library.parent}", "-ltorch_cpu", "-ltorch", "-lc10")

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 DEVICE_TESTS = ROOT / "tests" / "device"
 sys.path.append(str(ROOT / "tests" / "runtime" / "faults"))
-from project import add_collectives, install, run  # noqa: E402
+from project import add_collectives, add_entry_point, install, run  # noqa: E402
 
 #: The functions that a Runtime may have besides those for communicators.
 FUNCTIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
@@ -37,10 +37,7 @@ def build(folder: Path, *kept: str) -> Path:
         path.write_text(text, encoding="utf-8")
     package = Path(os.environ["BACKENDKIT_BUILD"])
     site = install(folder / "foo", package, os.environ["BACKENDKIT_TEST_BASE_PYTHON"])
-    metadata = site / "torch_foo-0.1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_foo\nVersion: 0.1.0\n")
-    (metadata / "entry_points.txt").write_text("[torch.backends]\nfoo = torch_foo:_autoload\n")
+    add_entry_point(site)
     there = run(os.environ["BACKENDKIT_TEST_BASE_PYTHON"], "-c", HAVE, PYTHONPATH=str(site)).split()
     assert "communicators" in there
     messages = ["messages"] if set(MESSAGES) <= set(kept) else []

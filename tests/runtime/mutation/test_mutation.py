@@ -23,7 +23,7 @@ from faults import FAULTS
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests" / "runtime" / "faults"))
-from project import add_collectives, make_faulty, run  # noqa: E402
+from project import add_collectives, add_entry_point, install, make_faulty, run  # noqa: E402
 
 DEVICE_TESTS = ROOT / "tests" / "device"
 #: There are two of it, which `#pragma once` takes for one only if they are equally old.
@@ -43,7 +43,6 @@ inline bool planted(int number) {
 
 #endif
 """
-ENTRY_POINT = "[torch.backends]\nfoo = torch_foo:_autoload\n"
 #: Seconds after which a test of a fault that hangs counts as one that noticed it.
 PATIENCE = 40
 #: A fault or -1, tests, seconds that they may take, and variables of their environment.
@@ -129,17 +128,9 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Backend:
     make_faulty(folder / "foo")
     (folder / "foo" / "planted.h").write_text(SWITCH)
     plant(folder / "foo", "csrc/")
-    tree, site = folder / "build", folder / "site"
-    options = ["-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
-    options += [f"-DBackendKit_DIR={package}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
-    run("cmake", "-G", "Ninja", "-S", folder / "foo", "-B", tree, *options, cwd=folder)
-    run("cmake", "--build", tree, cwd=folder)
-    run("cmake", "--install", tree, "--prefix", site, "--component", "foo", cwd=folder)
+    site = install(folder / "foo", package, sys.executable, "-DCMAKE_CXX_FLAGS_RELEASE=-O1")
     plant(site, "torch_foo/")
-    metadata = site / "torch_foo-0.1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_foo\nVersion: 0.1.0\n")
-    (metadata / "entry_points.txt").write_text(ENTRY_POINT)
+    add_entry_point(site)
     return Backend(site)
 
 
