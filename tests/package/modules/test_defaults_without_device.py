@@ -126,6 +126,26 @@ def test_warning_of_fork_rng(package: Package, default: str | None, quiet: bool)
     assert module._fork_rng_warned_already == quiet
 
 
+def test_devices_of_fork_rng(package: Package) -> None:
+    """Those of the device are the device's, where their type is not given and CUDA's otherwise."""
+    package.name_device()
+    name = package.defaults._NAME
+    ours, taken = torch.device(name, 0), []
+
+    def fork_rng(devices: object = None, enabled: bool = True, device_type: str = "cuda") -> None:
+        taken.append(device_type)
+
+    module = types.SimpleNamespace(fork_rng=fork_rng, _fork_rng_warned_already=False)
+    package.defaults.patch_fork_rng(module)
+    module.fork_rng([ours])
+    module.fork_rng(devices={ours})
+    module.fork_rng([0])
+    module.fork_rng()
+    module.fork_rng([ours, torch.device("cuda", 0)])
+    module.fork_rng([ours], device_type="cpu")
+    assert taken == [name, name, "cuda", "cuda", "cuda", "cpu"]
+
+
 @pytest.mark.parametrize(("count", "recorded"), [(0, {"CPU"}), (1, {"CPU", "PrivateUse1"})])
 def test_recorded_activities(package: Package, count: int, recorded: set[str]) -> None:
     package.library.answers["device_count"] = count
