@@ -317,6 +317,7 @@ def test_collectives_of_a_new_group(ranks, collective):
             works.two_threads,
             works.alternating_collectives,
             works.in_place,
+            works.inputs_among_the_outputs,
             works.cpu_and_device,
         ]
     ),

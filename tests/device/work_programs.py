@@ -307,6 +307,41 @@ def in_place(here):
     same(tensor[:count], torch.full((count,), float(here.size)))
 
 
+def inputs_among_the_outputs(here):
+    """An input that is where another rank's output goes, or an output where another's input is."""
+    count = 1 << 17
+
+    def rows():
+        numbers = torch.arange(here.size * count, dtype=torch.float32) + 1000 * here.rank
+        return numbers.view(here.size, count).to(here.device).clone()
+
+    def of_ranks(row):
+        each = [torch.arange(count) + count * row(rank) + 1000 * rank for rank in range(here.size)]
+        return torch.stack(each).float()
+
+    def following(rank):
+        return (rank + 1) % here.size
+
+    tensor = rows()
+    dist.all_gather_into_tensor(tensor, tensor[here.next])
+    same(tensor, of_ranks(following), "all_gather_into_tensor")
+    tensor = rows()
+    dist.all_gather(list(tensor), tensor[here.next])
+    same(tensor, of_ranks(following), "all_gather")
+    tensor = rows()
+    dist.all_to_all(list(tensor), list(tensor))
+    same(tensor, of_ranks(lambda rank: here.rank), "all_to_all")
+    for root in range(here.size):
+        tensor = rows()
+        dist.gather(tensor[here.next], list(tensor) if here.rank == root else None, root)
+        if here.rank == root:
+            same(tensor, of_ranks(following), f"gather to {root}")
+        tensor = rows()
+        dist.scatter(tensor[here.next], list(tensor) if here.rank == root else None, root)
+        numbers = torch.arange(count) + count * here.rank + 1000 * root
+        same(tensor[here.next], numbers.float(), f"scatter from {root}")
+
+
 def cpu_and_device(here):
     """One group serves tensors of both, in one order."""
     works, tensors = [], []

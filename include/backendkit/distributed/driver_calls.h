@@ -8,6 +8,7 @@
 
 #include <c10/util/ScopeExit.h>
 
+#include <backendkit/distributed/apart.h>
 #include <backendkit/distributed/arguments.h>
 #include <backendkit/distributed/driver_group.h>
 #include <backendkit/distributed/driver_numbers.h>
@@ -103,7 +104,7 @@ class DriverCalls {
                       options.timeout, [&](const Place& place) {
                         const at::Tensor to = dense(output);
                         const at::Tensor from = dense(input);
-                        gather(place, to, is_own_place(from, to) ? from : apart(from, to));
+                        gather(place, to, is_own_place(from, to) ? from : apart(from, {to}));
                         bring(output, to);
                         return true;
                       });
@@ -139,7 +140,7 @@ class DriverCalls {
     if (!numbers || !can_use({output, input}) || !scatters()) return {};
     return group_.run(Op::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", {input}, {output},
                       options.timeout, [&](const Place& place) {
-                        return scatter(place, output, apart(dense(input), output), *numbers);
+                        return scatter(place, output, apart(dense(input), {output}), *numbers);
                       });
   }
 
@@ -153,7 +154,7 @@ class DriverCalls {
     return group_.run(Op::ALLTOALL_BASE, "all_to_all_single", {input}, {output}, options.timeout,
                       [&](const Place& place) {
                         const at::Tensor to = dense(output);
-                        const at::Tensor from = apart(dense(input), to);
+                        const at::Tensor from = apart(dense(input), {to});
                         exchange(place, parts(to, received), parts(from, sent));
                         bring(output, to);
                         return true;
@@ -170,7 +171,8 @@ class DriverCalls {
     return group_.run(Op::ALLTOALL, "all_to_all", inputs, outputs, options.timeout,
                       [&](const Place& place) {
                         const Tensors to = all_dense(outputs);
-                        const Tensors from = all_apart(inputs, to);
+                        Tensors from = all_dense(inputs);
+                        for (at::Tensor& one : from) one = apart(one, to);
                         exchange(place, wholes(to), wholes(from));
                         bring(outputs, to);
                         return true;
@@ -182,16 +184,17 @@ class DriverCalls {
     const Tensors outputs = arguments_.on_root(root, lists, "outputs");
     for (const at::Tensor& one : outputs) arguments_.same(one, input);
     if (!can_use({input}) || !can_use(outputs) || driver().send == nullptr) return {};
-    return group_.run(Op::GATHER, "gather", {input}, outputs, options.timeout,
-                      [&](const Place& place) {
-                        const Tensors to = all_dense(outputs);
-                        const at::Tensor from = dense(input);
-                        Parts sent(size_);
-                        sent[static_cast<std::size_t>(options.rootRank)] = whole(from);
-                        exchange(place, to.empty() ? Parts(size_) : wholes(to), sent);
-                        bring(outputs, to);
-                        return true;
-                      });
+    return group_.run(
+        Op::GATHER, "gather", {input}, outputs, options.timeout, [&](const Place& place) {
+          const Tensors to = all_dense(outputs);
+          const at::Tensor from =
+              root ? apart_unless_own(dense(input), to, arguments_.rank()) : dense(input);
+          Parts sent(size_);
+          sent[static_cast<std::size_t>(options.rootRank)] = whole(from);
+          exchange(place, to.empty() ? Parts(size_) : wholes(to), sent);
+          bring(outputs, to);
+          return true;
+        });
   }
 
   WorkPtr scatter(const at::Tensor& output, const Lists& lists,
@@ -205,7 +208,10 @@ class DriverCalls {
                         const at::Tensor to = dense(output);
                         Parts received(size_);
                         received[static_cast<std::size_t>(options.rootRank)] = whole(to);
-                        const Tensors from = all_dense(inputs);
+                        Tensors from = all_dense(inputs);
+                        for (std::size_t i = 0; i < from.size(); ++i) {
+                          if (i != own()) from[i] = apart(from[i], {to});
+                        }
                         exchange(place, received, from.empty() ? Parts(size_) : wholes(from));
                         bring(output, to);
                         return true;
@@ -239,19 +245,6 @@ class DriverCalls {
   }
 
   static at::Tensor dense(const at::Tensor& tensor) { return tensor.detach().contiguous(); }
-
-  /// A copy if the memory is that of an output: a part could be written before another is read.
-  static at::Tensor apart(const at::Tensor& input, const at::Tensor& output) {
-    return input.is_alias_of(output) ? input.clone() : input;
-  }
-
-  static Tensors all_apart(const Tensors& inputs, const Tensors& outputs) {
-    Tensors all = all_dense(inputs);
-    for (at::Tensor& one : all) {
-      for (const at::Tensor& output : outputs) one = apart(one, output);
-    }
-    return all;
-  }
 
   /// Whether an input is where its rank's part of the output is.
   bool is_own_place(const at::Tensor& input, const at::Tensor& output) const {

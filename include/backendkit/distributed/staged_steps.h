@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <backendkit/distributed/apart.h>
 #include <backendkit/distributed/arguments.h>
 #include <backendkit/distributed/reduction.h>
 #include <backendkit/distributed/staged_call.h>
@@ -170,10 +171,10 @@ class StagedSteps {
       arguments_.same(output, input);
       to.push_back(Call::all(call_.write(output)));
     }
-    const auto run = [=, &own](c10d::Backend& host) {
+    const auto run = [=, &own, rank = arguments_.rank()](c10d::Backend& host) {
       Lists all(root ? 1 : 0);
       if (root) all[0] = bytes_of(to);
-      Tensors input_bytes{own.host()};
+      Tensors input_bytes{root ? apart_unless_own(own.host(), all[0], rank) : own.host()};
       return Call::Begun{host.gather(all, input_bytes, options), nullptr};
     };
     call_.step({Call::all(own)}, run, to);
@@ -187,10 +188,13 @@ class StagedSteps {
       arguments_.same(output, input);
       from.push_back(Call::all(call_.read(input)));
     }
-    const auto run = [=, &own](c10d::Backend& host) {
+    const auto run = [=, &own, rank = arguments_.rank()](c10d::Backend& host) {
+      Tensors output_bytes{own.host()};
       Lists all(root ? 1 : 0);
       if (root) all[0] = bytes_of(from);
-      Tensors output_bytes{own.host()};
+      for (std::size_t i = 0; root && i < from.size(); ++i) {
+        if (static_cast<int>(i) != rank) all[0][i] = apart(all[0][i], output_bytes);
+      }
       return Call::Begun{host.scatter(output_bytes, all, options), nullptr};
     };
     call_.step(from, run, {Call::all(own)});
@@ -221,8 +225,8 @@ class StagedSteps {
                     const c10d::AllgatherOptions& options) {
     for_chunks(input.bytes(), size_, [&](std::int64_t begin, std::int64_t end) {
       const Ranges to = chunk_of(places, begin, end);
-      const auto run = [=, &input](c10d::Backend& host) {
-        at::Tensor own = input.host(begin, end);
+      const auto run = [=, &input, rank = arguments_.rank()](c10d::Backend& host) {
+        at::Tensor own = apart_unless_own(input.host(begin, end), bytes_of(to), rank);
         at::Tensor all = is_one_piece(to) ? piece(to) : at::empty({total(to)}, own.options());
         const auto work = host._allgather_base(all, own, options);
         return Call::Begun{work, [=] {
@@ -271,7 +275,7 @@ class StagedSteps {
   void exchange(const Ranges& to, const Ranges& from, const Sizes& received, const Sizes& sent,
                 const c10d::AllToAllOptions& options) {
     const auto run = [=](c10d::Backend& host) {
-      at::Tensor input = piece(from);
+      at::Tensor input = apart(piece(from), bytes_of(to));
       at::Tensor output = is_one_piece(to) ? piece(to) : at::empty({total(to)}, input.options());
       Sizes output_bytes = received;
       Sizes input_bytes = sent;

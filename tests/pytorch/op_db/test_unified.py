@@ -18,8 +18,8 @@ DEVICE_TESTS = Path(__file__).resolve().parents[2] / "device"
 def test_the_device_tests_pass(backend: Path, device_tests: list[str]) -> None:
     ask = "import torch; print(torch.foo.capabilities().has('host_accessible'))"
     assert subprocess.run([backend, "-c", ask], capture_output=True).stdout == b"True\n"
-    command = [backend, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--device", "foo"]
-    command += device_tests
+    command = [backend, "-m", "pytest", "-q", "-rfEs", "--disable-warnings"]
+    command += ["-p", "no:cacheprovider", "--device", "foo", *device_tests]
     one = {**os.environ, "FOO_SIMULATOR_DEVICES": "1"}
     done = subprocess.run(
         command, cwd=DEVICE_TESTS, env=one, capture_output=True, text=True, check=False
