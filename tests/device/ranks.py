@@ -63,10 +63,13 @@ class Ranks:
     """Processes with a group of all of them, which start at the first call.
 
     They start again after a call that failed, because operations may be left that nobody awaits.
+    With `bound`, the group of a rank is only for the rank's device, as by `device_id`; `bound` may
+    also name such ranks.
     """
 
-    def __init__(self, device, size, folder):
+    def __init__(self, device, size, folder, bound=()):
         self.device, self.size, self.folder = device, size, folder
+        self.bound = range(size) if bound is True else bound
         self._processes, self._pipes = [], []
         self._numbers = itertools.count()
 
@@ -129,7 +132,7 @@ class Ranks:
         for rank in range(self.size):
             ours, theirs = spawn.Pipe()
             files = [str(self._store), *(str(self._log(rank, kind)) for kind in ("log", "stacks"))]
-            arguments = (theirs, rank, self.size, self.device, *files)
+            arguments = (theirs, rank, self.size, self.device, rank in self.bound, *files)
             process = spawn.Process(target=_serve, args=arguments, daemon=True)
             process.start()
             theirs.close()
@@ -201,12 +204,18 @@ def device_of(kind, rank):
     return device
 
 
-def group_of(kind):
-    """The backends that a program names for a group of a device; None is PyTorch's own choice."""
-    return "gloo" if kind == "cpu" else None
+def group_of(kind, bound=False):
+    """The backends that a program names for a group of a device; None is PyTorch's own choice.
+
+    For a group with a `device_id`, PyTorch would choose that of the device only.
+    """
+    if kind == "cpu":
+        return "gloo"
+    known = torch.distributed.Backend.default_device_backend_map
+    return f"cpu:gloo,{kind}:{known[kind]}" if bound else None
 
 
-def _serve(pipe, rank, size, kind, store, log, stacks):
+def _serve(pipe, rank, size, kind, bound, store, log, stacks):
     """What the process of a rank does."""
     import torch.distributed as dist
 
@@ -219,11 +228,12 @@ def _serve(pipe, rank, size, kind, store, log, stacks):
     torch.set_num_threads(1)
     here = Rank(rank, size, device_of(kind, rank))
     dist.init_process_group(
-        group_of(kind),
+        group_of(kind, bound),
         store=dist.FileStore(store, size),
         rank=rank,
         world_size=size,
         timeout=datetime.timedelta(seconds=TIMEOUT),
+        device_id=here.device if bound else None,
     )
     while (call := pipe.recv()) is not None:
         program, arguments, named = call

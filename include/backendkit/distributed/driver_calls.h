@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <c10/util/ScopeExit.h>
-
 #include <backendkit/distributed/apart.h>
 #include <backendkit/distributed/arguments.h>
-#include <backendkit/distributed/driver_group.h>
+#include <backendkit/distributed/driver_data.h>
 #include <backendkit/distributed/driver_numbers.h>
 
 namespace backendkit {
@@ -19,13 +17,12 @@ namespace backendkit {
 /// Each function returns null, on all ranks alike, if that is not possible, or if a tensor is not
 /// one of the device; StagedSteps then checks the arguments. A tensor with gaps, or in another
 /// order, gets a dense copy on the group's stream.
-class DriverCalls {
+class DriverCalls : private DriverData {
  public:
-  using Tensors = std::vector<at::Tensor>;
+  using Tensors = DriverData::Tensors;
   using Lists = std::vector<Tensors>;
   using Sizes = std::vector<std::int64_t>;
   using WorkPtr = DriverGroup::WorkPtr;
-  using Place = DriverGroup::Place;
   using Op = c10d::OpType;
 
   DriverCalls(DriverGroup& group, const GroupArguments& arguments)
@@ -221,13 +218,6 @@ class DriverCalls {
  private:
   using Numbers = DriverNumbers;
 
-  /// Bytes on the device.
-  struct Part {
-    char* data = nullptr;
-    std::size_t bytes = 0;
-  };
-  using Parts = std::vector<Part>;
-
   static const DriverCollectives& driver() { return *device_facts().collectives; }
   std::size_t own() const { return static_cast<std::size_t>(arguments_.rank()); }
 
@@ -244,46 +234,9 @@ class DriverCalls {
     return driver().reduce_scatter != nullptr || driver().all_reduce != nullptr;
   }
 
-  static at::Tensor dense(const at::Tensor& tensor) { return tensor.detach().contiguous(); }
-
   /// Whether an input is where its rank's part of the output is.
   bool is_own_place(const at::Tensor& input, const at::Tensor& output) const {
     return whole(input).data == whole(output).data + own() * input.nbytes();
-  }
-
-  static Tensors all_dense(const Tensors& tensors) {
-    Tensors all;
-    for (const at::Tensor& one : tensors) all.push_back(dense(one));
-    return all;
-  }
-
-  /// Copies a result to a tensor that is not dense.
-  static void bring(const at::Tensor& tensor, const at::Tensor& result) {
-    if (tensor.const_data_ptr() != result.const_data_ptr()) tensor.detach().copy_(result);
-  }
-
-  static void bring(const Tensors& tensors, const Tensors& results) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) bring(tensors[i], results[i]);
-  }
-
-  static Part whole(const at::Tensor& tensor) {
-    return {static_cast<char*>(tensor.mutable_data_ptr()), tensor.nbytes()};
-  }
-
-  static Parts wholes(const Tensors& tensors) {
-    Parts all;
-    for (const at::Tensor& one : tensors) all.push_back(whole(one));
-    return all;
-  }
-
-  static Parts parts(const at::Tensor& tensor, const Sizes& sizes) {
-    Parts all;
-    char* data = whole(tensor).data;
-    for (const std::int64_t size : sizes) {
-      all.push_back({data, static_cast<std::size_t>(size)});
-      data += size;
-    }
-    return all;
   }
 
   static bool reduce_in_place(const Place& place, const at::Tensor& data, const Numbers& numbers) {
@@ -353,28 +306,12 @@ class DriverCalls {
 
   /// Sends one part to each rank, and receives one from each.
   void exchange(const Place& place, const Parts& received, const Parts& sent) const {
-    place.driver.begin_group(place.device);
-    // Also after an error: a group that stays open would swallow what this thread sends later.
-    auto end = c10::make_scope_exit([&] {
-      try {
-        place.driver.end_group(place.device);
-      } catch (const c10::Error&) {  // the first error is the one to tell
+    in_group(place, [&] {
+      for (std::size_t rank = 0; rank < size_; ++rank) {
+        send(place, sent[rank], static_cast<int>(rank));
+        receive(place, received[rank], static_cast<int>(rank));
       }
     });
-    for (std::size_t rank = 0; rank < size_; ++rank) {
-      const int peer = static_cast<int>(rank);
-      const Part& from = sent[rank];
-      const Part& to = received[rank];
-      if (from.bytes > 0) {
-        place.driver.send(from.data, from.bytes, peer, place.communicator, place.stream,
-                          place.device);
-      }
-      if (to.bytes > 0) {
-        place.driver.recv(to.data, to.bytes, peer, place.communicator, place.stream, place.device);
-      }
-    }
-    end.release();
-    place.driver.end_group(place.device);
   }
 
   DriverGroup& group_;

@@ -11,7 +11,8 @@
 
 #include <backendkit/distributed/arguments.h>
 #include <backendkit/distributed/driver_calls.h>
-#include <backendkit/distributed/staged_group.h>
+#include <backendkit/distributed/driver_messages.h>
+#include <backendkit/distributed/staged_sparse.h>
 #include <backendkit/distributed/staged_steps.h>
 
 namespace backendkit {
@@ -34,7 +35,10 @@ class StagedBackend final : public c10d::Backend {
         group_(std::move(group)),
         arguments_(rank_, size_),
         timeout_(timeout) {
-    if constexpr (kHasDriver) driver_ = std::make_unique<DriverGroup>(group_, timeout);
+    if constexpr (kHasDriver) {
+      driver_ = std::make_unique<DriverGroup>(group_, timeout);
+      messages_ = std::make_unique<DriverMessages>(*driver_, group_);
+    }
   }
 
   ~StagedBackend() override { group_->close(); }
@@ -46,9 +50,8 @@ class StagedBackend final : public c10d::Backend {
   }
 
   Handle allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    if (arguments_.only(tensors).layout() == at::kSparse)
-      return sparse_all_reduce(tensors, options);
     const at::Tensor& tensor = arguments_.only(tensors);
+    if (tensor.layout() == at::kSparse) return noted(all_reduce_sparse(*group_, tensor, options));
     if (const auto work = by_driver([&](auto call) { return call.all_reduce(tensor, options); }))
       return noted(work);
     return start(c10d::OpType::ALLREDUCE, "all_reduce", tensors,
@@ -213,6 +216,7 @@ class StagedBackend final : public c10d::Backend {
 
   Handle send(Tensors& tensors, int to, int tag) override {
     arguments_.partner(to);
+    if (const auto work = message({arguments_.only(tensors), to, true}, tag)) return noted(work);
     auto call = std::make_shared<Call>();
     const auto& buffer = call->read(arguments_.only(tensors));
     call->step({Call::all(buffer)}, nullptr, {});
@@ -225,12 +229,19 @@ class StagedBackend final : public c10d::Backend {
 
   Handle recv(Tensors& tensors, int from, int tag) override {
     arguments_.partner(from);
+    if (const auto work = message({arguments_.only(tensors), from, false}, tag)) return noted(work);
     return receive(
         c10d::OpType::RECV, "recv", tensors,
         [from, tag](c10d::Backend& host, Tensors& bytes) { return host.recv(bytes, from, tag); });
   }
 
+  /// The driver's messages have a known source.
   Handle recvAnysource(Tensors& tensors, int tag) override {
+    if constexpr (kHasDriver) {
+      TORCH_CHECK_VALUE(!messages_->can_do(arguments_.only(tensors), tag),
+                        "in a group with a `device_id`, the driver sends messages without a tag: "
+                        "name the rank that `recv` receives from, or give `send` and `recv` a tag");
+    }
     return receive(
         c10d::OpType::RECVANYSOURCE, "recv_any_source", tensors,
         [tag](c10d::Backend& host, Tensors& bytes) { return host.recvAnysource(bytes, tag); });
@@ -270,10 +281,12 @@ class StagedBackend final : public c10d::Backend {
 
   bool supportsCoalescing() const { return true; }
 
-  /// Until `endCoalescing`, calls are noted; each starts at once.
+  /// Until `endCoalescing`, calls are noted; each starts at once, except for the driver's messages,
+  /// which start together at the end.
   void startCoalescing() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     coalesced_.emplace();
+    if constexpr (kHasDriver) messages_->begin_batch();
   }
 
   /// A work that ends after all calls since `startCoalescing`.
@@ -285,7 +298,13 @@ class StagedBackend final : public c10d::Backend {
       works = std::move(*coalesced_);
       coalesced_.reset();
     }
+    if constexpr (kHasDriver) messages_->end_batch();
     return group_->joined(std::move(works));
+  }
+
+  /// PyTorch's name for what `device_id` of a group does on all its ranks.
+  void eagerConnectSingleDevice([[maybe_unused]] at::Device device) override {
+    if constexpr (kHasDriver) driver_->connect(device);
   }
 
   /// All ranks count alike, so they need not agree on a first number.
@@ -309,19 +328,21 @@ class StagedBackend final : public c10d::Backend {
   /// What the driver makes of a call; null if it cannot do it.
   template <class Call>
   WorkPtr by_driver([[maybe_unused]] const Call& call) {
+    if constexpr (kHasDriver) return call(DriverCalls(*driver_, arguments_));
+    return {};
+  }
+
+  /// A message of the driver's; null if it goes through the host.
+  WorkPtr message([[maybe_unused]] const DriverMessages::Message& one, [[maybe_unused]] int tag) {
     if constexpr (kHasDriver) {
-      return call(DriverCalls(*driver_, arguments_));
-    } else {
-      return {};
+      if (messages_->can_do(one.tensor, tag)) return messages_->start(one);
     }
+    return {};
   }
 
   bool driver_can([[maybe_unused]] const Tensors& tensors) {
-    if constexpr (kHasDriver) {
-      return driver_->can_use(tensors);
-    } else {
-      return false;
-    }
+    if constexpr (kHasDriver) return driver_->can_use(tensors);
+    return false;
   }
 
   /// A work of one collective for each of these tensors.
@@ -340,26 +361,6 @@ class StagedBackend final : public c10d::Backend {
     auto call = std::make_shared<Call>();
     add(Steps(*call, arguments_));
     return noted(group_->collective(type, title, std::move(outputs), std::move(call)));
-  }
-
-  /// Gloo adds sparse tensors, whose ranks have elements in different places.
-  Handle sparse_all_reduce(const Tensors& tensors, const c10d::AllreduceOptions& options) {
-    auto call = std::make_shared<Call>();
-    const at::Tensor& tensor = tensors[0];
-    const c10::Stream stream = device_guard().getStream(tensor.device());
-    const auto run = [=, values = tensor.detach().cpu()](c10d::Backend& host) {
-      Tensors sum{values};
-      const auto work = host.allreduce(sum, options);
-      const auto bring = [=] {
-        const at::NoGradGuard no_gradient;
-        const c10::StreamGuard guard(stream);  // on which the program uses the new elements
-        tensors[0].copy_(sum[0]);  // a detached tensor would get the elements for itself
-      };
-      return Call::Begun{work, bring};
-    };
-    call->step({}, run, {});
-    return noted(
-        group_->collective(c10d::OpType::_ALLREDUCE_SPARSE, "all_reduce_sparse", tensors, call));
   }
 
   template <class Post>
@@ -387,6 +388,7 @@ class StagedBackend final : public c10d::Backend {
 
   std::shared_ptr<StagedGroup> group_;
   std::conditional_t<kHasDriver, std::unique_ptr<DriverGroup>, std::monostate> driver_;
+  std::conditional_t<kHasDriver, std::unique_ptr<DriverMessages>, std::monostate> messages_;
   GroupArguments arguments_;
   std::chrono::milliseconds timeout_;
   std::mutex mutex_;

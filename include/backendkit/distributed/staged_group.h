@@ -72,10 +72,12 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     return work;
   }
 
-  /// A work for a collective that the driver does.
+  /// A work for a collective, or for messages, that the driver does.
   WorkPtr work(c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
                std::vector<at::Tensor> outputs) {
-    return make(type, title, inputs, std::move(outputs), ++collectives_started_);
+    const bool is_message =
+        type == c10d::OpType::SEND || type == c10d::OpType::RECV || type == c10d::OpType::COALESCED;
+    return make(type, title, inputs, std::move(outputs), is_message ? 0 : ++collectives_started_);
   }
 
   /// The number of collectives that this rank has started.

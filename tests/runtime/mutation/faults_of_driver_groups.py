@@ -51,6 +51,21 @@ DRIVER_GROUPS = [
         (COLLECTIVES + "test_groups_beside_each_other[inputs_among_the_outputs]",),
     ),
     Fault(
+        "a message into a tensor with gaps is lost",
+        HERE + "driver_messages.h",
+        "if (!messages[i].sends) bring(tensors[i], data[i]);",
+        "static_cast<void>(i);",
+        ("test_bound_groups.py::test_programs[other_layouts]",),
+    ),
+    Fault(
+        "one rank's device_id is enough for messages of the driver",
+        HERE + "driver_group.h",
+        "return count[1] == host.getSize();",
+        "return wants;",
+        ("test_bound_groups.py::test_only_one_rank_has_a_device_id",),
+        hangs=True,
+    ),
+    Fault(
         "the driver's averages are sums",
         HERE + "driver_numbers.h",
         "Reduce::kAverage",
