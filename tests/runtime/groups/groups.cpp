@@ -278,8 +278,11 @@ class Worker {
         Tensors in{result};
         const int other = 1 - rank_;
         const float theirs = value + static_cast<float>(other);
-        Work sent = backend_.send(out, other, 0);
-        return {backend_.recv(in, other, 0), result, {theirs, theirs}, sent};
+        backend_.startCoalescing();
+        const Work sent = backend_.send(out, other, 0);
+        const Work received = backend_.recv(in, other, 0);
+        const Work both = backend_.endCoalescing();
+        return {count % 2 == 0 ? both : received, result, {theirs, theirs}, sent};
       }
       default:
         return {backend_.barrier({}), one, {mine, mine}, {}};
@@ -330,7 +333,12 @@ int main(int, char** arguments) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     threads.emplace_back([&, i] {
       const auto backend = groups[i]->getBackend(kDevice);
-      Worker worker(groups[i]->getRank(), *backend, static_cast<unsigned>(1 + i / kRanks));
+      const int rank = groups[i]->getRank();
+      // Its messages are the driver's, if that has collectives.
+      if (i < kRanks) {
+        backend->eagerConnectSingleDevice({kDevice, static_cast<c10::DeviceIndex>(rank)});
+      }
+      Worker worker(rank, *backend, static_cast<unsigned>(1 + i / kRanks));
       for (long step = 0; step < count; ++step) wrong += worker.step() ? 0 : 1;
       wrong += worker.end_all() ? 0 : 1;
     });
