@@ -201,6 +201,7 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
             _late.append((weakref.ref(group, _forget), made[1], values["timeout"]))
         elif any(one.type == _NAME for one in group._device_types):
             _set_default(group)
+            _connect(group)
         return made
 
     return _new_process_group_helper
@@ -228,6 +229,21 @@ def _set_default(group: Any) -> None:
     """Makes the device's part the one that a group is, as others' accelerators are."""
     if hasattr(group, "_set_default_backend"):  # 2.5 reads it from the name
         group._set_default_backend(_c10d.ProcessGroup.BackendType.CUSTOM)
+
+
+def _connect(group: Any) -> None:
+    """Lets the driver connect the ranks of a group with a `device_id`, as PyTorch does with NCCL.
+
+    The driver, if it has collectives, then also does messages between two of them.
+    """
+    device = group.bound_device_id
+    config = str(_c10d._world.pg_backend_config.get(group, ""))
+    if device is None or device.type != _NAME or f"{_NAME}:{_GROUP}" not in config.split(","):
+        return
+    part = group._get_backend(device)
+    while hasattr(part, "wrapped_pg"):  # TORCH_DISTRIBUTED_DEBUG=DETAIL
+        part = part.wrapped_pg
+    part.eager_connect_single_device(device)
 
 
 def attach_late(group: Any = None) -> None:
@@ -264,6 +280,7 @@ def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
     _set_default(group)
     _c10d._world.pg_map[group] = (_c10d.Backend(both()), _c10d._world.pg_map[group][1])
     _c10d._world.pg_backend_config[group] = both()
+    _connect(group)
 
 
 def _note(original: Callable[..., None]) -> Callable[..., None]:
