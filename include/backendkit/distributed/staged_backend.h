@@ -220,7 +220,7 @@ class StagedBackend final : public c10d::Backend {
     auto call = std::make_shared<Call>();
     const auto& buffer = call->read(arguments_.only(tensors));
     call->step({Call::all(buffer)}, nullptr, {});
-    return noted(group_->message(c10d::OpType::SEND, "send", tensors, call,
+    return noted(group().message(c10d::OpType::SEND, "send", tensors, call,
                                  [&buffer, to, tag](c10d::Backend& host) {
                                    Tensors bytes{buffer.host()};
                                    return host.send(bytes, to, tag);
@@ -247,25 +247,8 @@ class StagedBackend final : public c10d::Backend {
         [tag](c10d::Backend& host, Tensors& bytes) { return host.recvAnysource(bytes, tag); });
   }
 
-  /// Ends after all ranks have come here and their current streams have done what they have now.
   Handle barrier(const c10d::BarrierOptions& options) override {
-    auto call = std::make_shared<Call>();
-    StreamPoint now;
-    if (device_facts().in_use()) {
-      const c10::Device device =
-          options.device_ids.empty()
-              ? device_guard().getDevice()
-              : c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(options.device_ids[0]));
-      now = StreamPoint(device_guard().getStream(device));
-    }
-    c10d::BarrierOptions ours;
-    ours.timeout = options.timeout;
-    const auto run = [=](c10d::Backend& host) {
-      now.wait();
-      return Call::Begun{host.barrier(ours), nullptr};
-    };
-    call->step({}, run, {});
-    return noted(group_->collective(c10d::OpType::BARRIER, "barrier", {}, call));
+    return start(c10d::OpType::BARRIER, "barrier", {}, [&](Steps add) { add.barrier(options); });
   }
 
   /// Gloo's own, which names the ranks that do not come.
@@ -325,6 +308,15 @@ class StagedBackend final : public c10d::Backend {
   using Steps = StagedSteps;
   using WorkPtr = StagedGroup::WorkPtr;
 
+  /// The group, whose part for the CPU gets a name in the records of PyTorch's flight recorder.
+  StagedGroup& group() {
+    std::call_once(named_, [&] {
+      group_->host().setGroupUid(c10::str(getGroupUid(), ":", group_->name()));
+      group_->host().setGroupDesc(getGroupDesc());
+    });
+    return *group_;
+  }
+
   /// What the driver makes of a call; null if it cannot do it.
   template <class Call>
   WorkPtr by_driver([[maybe_unused]] const Call& call) {
@@ -360,7 +352,7 @@ class StagedBackend final : public c10d::Backend {
   Handle start(c10d::OpType type, const char* title, Tensors outputs, const Add& add) {
     auto call = std::make_shared<Call>();
     add(Steps(*call, arguments_));
-    return noted(group_->collective(type, title, std::move(outputs), std::move(call)));
+    return noted(group().collective(type, title, std::move(outputs), std::move(call)));
   }
 
   template <class Post>
@@ -368,7 +360,7 @@ class StagedBackend final : public c10d::Backend {
     auto call = std::make_shared<Call>();
     const auto& buffer = call->write(arguments_.only(tensors));
     call->step({}, nullptr, {Call::all(buffer)});
-    return noted(group_->message(type, title, tensors, call, [&buffer, post](c10d::Backend& host) {
+    return noted(group().message(type, title, tensors, call, [&buffer, post](c10d::Backend& host) {
       Tensors bytes{buffer.host()};
       return post(host, bytes);
     }));
@@ -391,6 +383,7 @@ class StagedBackend final : public c10d::Backend {
   std::conditional_t<kHasDriver, std::unique_ptr<DriverMessages>, std::monostate> messages_;
   GroupArguments arguments_;
   std::chrono::milliseconds timeout_;
+  std::once_flag named_;
   std::mutex mutex_;
   std::optional<std::vector<WorkPtr>> coalesced_;
 };

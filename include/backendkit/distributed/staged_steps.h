@@ -200,6 +200,25 @@ class StagedSteps {
     call_.step(from, run, {Call::all(own)});
   }
 
+  /// Ends after all ranks have come here and their current streams have done what they have now.
+  void barrier(const c10d::BarrierOptions& options) {
+    StreamPoint now;
+    if (device_facts().in_use()) {
+      const c10::Device device =
+          options.device_ids.empty()
+              ? device_guard().getDevice()
+              : c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(options.device_ids[0]));
+      now = StreamPoint(device_guard().getStream(device));
+    }
+    c10d::BarrierOptions ours;
+    ours.timeout = options.timeout;
+    const auto run = [=](c10d::Backend& host) {
+      now.wait();
+      return Call::Begun{host.barrier(ours), nullptr};
+    };
+    call_.step({}, run, {});
+  }
+
  private:
   using Range = Call::Range;
   using Ranges = Call::Ranges;

@@ -99,6 +99,23 @@ def test_in_detail(tmp_path: Path) -> None:
     assert found == [f"{rank} [3.0, 3.0, 3.0] cpu+foo [0, 1]" for rank in range(2)]
 
 
+RECORDS = """
+import pickle
+dist.init_process_group()
+dist.all_reduce(torch.ones(4, device=f"foo:{rank}"))
+dist.barrier()
+found = pickle.loads(torch._C._distributed_c10d._dump_fr_trace())["entries"]
+result(sorted({(one["profiling_name"], *one["process_group"]) for one in found}))
+dist.destroy_process_group()
+"""
+
+
+def test_records_of_the_flight_recorder(tmp_path: Path) -> None:
+    names = [(f"gloo:{name}", "0:fooccl", "default_pg") for name in ("all_reduce", "barrier")]
+    found = launch(START + RECORDS, tmp_path, TORCH_FR_BUFFER_SIZE="100")
+    assert found == [f"{rank} {names}" for rank in range(2)]
+
+
 def test_group_that_nobody_destroys(tmp_path: Path) -> None:
     code = START + "dist.init_process_group('cpu:gloo,foo:fooccl')" + END
     code = code.replace("dist.destroy_process_group()", "")
