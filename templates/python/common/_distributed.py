@@ -277,6 +277,7 @@ def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
     custom = _c10d.ProcessGroup.BackendType.CUSTOM
     group._register_backend(torch.device(_NAME), custom, made)
     group._set_group_name(name)
+    group._set_group_desc(group.group_desc)
     _set_default(group)
     _c10d._world.pg_map[group] = (_c10d.Backend(both()), _c10d._world.pg_map[group][1])
     _c10d._world.pg_backend_config[group] = both()

@@ -102,8 +102,9 @@ def test_in_detail(tmp_path: Path) -> None:
 RECORDS = """
 import pickle
 dist.init_process_group()
-dist.all_reduce(torch.ones(4, device=f"foo:{rank}"))
-dist.barrier()
+tensor = torch.ones(4, device=f"foo:{rank}")
+dist.all_reduce(tensor)
+dist.broadcast(tensor, 0)
 found = pickle.loads(torch._C._distributed_c10d._dump_fr_trace())["entries"]
 result(sorted({(one["profiling_name"], *one["process_group"]) for one in found}))
 dist.destroy_process_group()
@@ -111,7 +112,7 @@ dist.destroy_process_group()
 
 
 def test_records_of_the_flight_recorder(tmp_path: Path) -> None:
-    names = [(f"gloo:{name}", "0:fooccl", "default_pg") for name in ("all_reduce", "barrier")]
+    names = [(f"gloo:{name}", "0:fooccl", "default_pg") for name in ("all_reduce", "broadcast")]
     found = launch(START + RECORDS, tmp_path, TORCH_FR_BUFFER_SIZE="100")
     assert found == [f"{rank} {names}" for rank in range(2)]
 
