@@ -101,7 +101,8 @@ class DriverCalls : private DriverData {
                       options.timeout, [&](const Place& place) {
                         const at::Tensor to = dense(output);
                         const at::Tensor from = dense(input);
-                        gather(place, to, is_own_place(from, to) ? from : apart(from, {to}));
+                        gather(place, to,
+                               is_part(from, to, arguments_.rank()) ? from : apart(from, {to}));
                         bring(output, to);
                         return true;
                       });
@@ -207,7 +208,8 @@ class DriverCalls : private DriverData {
                         received[static_cast<std::size_t>(options.rootRank)] = whole(to);
                         Tensors from = all_dense(inputs);
                         for (std::size_t i = 0; i < from.size(); ++i) {
-                          if (i != own()) from[i] = apart(from[i], {to});
+                          const bool there = i == own() && is_there(from[i], to);
+                          if (!there) from[i] = apart(from[i], {to});
                         }
                         exchange(place, received, from.empty() ? Parts(size_) : wholes(from));
                         bring(output, to);
@@ -232,11 +234,6 @@ class DriverCalls : private DriverData {
   static bool gathers() { return driver().all_gather != nullptr || driver().broadcast != nullptr; }
   static bool scatters() {
     return driver().reduce_scatter != nullptr || driver().all_reduce != nullptr;
-  }
-
-  /// Whether an input is where its rank's part of the output is.
-  bool is_own_place(const at::Tensor& input, const at::Tensor& output) const {
-    return whole(input).data == whole(output).data + own() * input.nbytes();
   }
 
   static bool reduce_in_place(const Place& place, const at::Tensor& data, const Numbers& numbers) {

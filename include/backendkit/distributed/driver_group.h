@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -57,23 +58,19 @@ class DriverGroup {
                        [&](const at::Tensor& one) { return is_at(one.device()); });
   }
 
-  /// Makes the communicator now, together with the other ranks, on the only device that the group
-  /// is for. If all ranks call this, the driver can also do messages between two of them.
+  /// Makes the communicator now, on the only device that the group is for. All ranks call this, or
+  /// none. The driver, if it can, then also does messages between two of them.
   void connect(const c10::Device& where) {
-    {
-      const std::lock_guard<std::mutex> lock(making_);
-      wants_messages_ = driver().send != nullptr;
-    }
-    is_at(where);
+    group_->check_open();
+    does_messages_ = is_at(where) && driver().send != nullptr;
   }
 
   /// Whether the driver does messages of these tensors.
-  bool can_send(const Tensors& tensors) {
-    {
-      const std::lock_guard<std::mutex> lock(making_);
-      if (!does_messages_) return false;
-    }
-    return can_use(tensors);
+  bool can_send(const Tensors& tensors) { return does_messages_ && can_use(tensors); }
+
+  /// Makes another work fail if what ends there does not.
+  void watch(const WorkPtr& work, const Work::End& end) {
+    watch_->add(DriverWatch::WeakWork(work), work->name(), end.point, timeout_);
   }
 
   /// Queues a collective: `launch(place)` calls the driver, with the group's stream as the current
@@ -152,16 +149,16 @@ class DriverGroup {
   void make(const c10::Device& where) {
     auto call = std::make_shared<StagedCall>();
     CommunicatorHandle made = nullptr;
-    const auto run = [this, where, &made](c10d::Backend& host) {
+    const auto run = [timeout = timeout_, where, &made](c10d::Backend& host) {
       const std::string id = shared_id(host);
       if (id.empty()) return StagedCall::Begun{};
       std::exception_ptr why;
       try {
-        made = driver().create(id, host.getRank(), host.getSize(), where.index(), timeout_);
+        made = driver().create(id, host.getRank(), host.getSize(), where.index(), timeout);
       } catch (const c10::Error&) {
         why = std::current_exception();
       }
-      does_messages_ = check_all(host, made, where.index(), why, wants_messages_);
+      check_all(host, made, where.index(), why);
       return StagedCall::Begun{};
     };
     call->step({}, run, {});
@@ -172,16 +169,12 @@ class DriverGroup {
         made, where.index(), c10::str(" failed on rank ", group_->rank(), " of ", group_->size()));
   }
 
-  /// Throws `why`, or if another rank has no communicator; this rank's is freed then. Returns
-  /// whether all ranks want something.
-  static bool check_all(c10d::Backend& host, CommunicatorHandle made, int device,
-                        std::exception_ptr why, bool wants) {
-    std::vector<at::Tensor> counts{at::empty({2}, at::kInt)};
-    auto* const count = counts[0].mutable_data_ptr<int>();
-    count[0] = made == nullptr ? 0 : 1;
-    count[1] = wants ? 1 : 0;
-    host.allreduce(counts, {})->wait();
-    if (count[0] == host.getSize()) return count[1] == host.getSize();
+  /// Throws `why`, or if another rank has no communicator; this rank's is freed then.
+  static void check_all(c10d::Backend& host, CommunicatorHandle made, int device,
+                        std::exception_ptr why) {
+    std::vector<at::Tensor> count{at::empty({1}, at::kInt).fill_(made == nullptr ? 0 : 1)};
+    host.allreduce(count, {})->wait();
+    if (count[0].item().toInt() == host.getSize()) return;
     if (made != nullptr) driver().destroy(made, device);
     if (why) std::rethrow_exception(why);
     TORCH_CHECK_WITH(DistBackendError, false, "another rank could not make a communicator");
@@ -218,8 +211,7 @@ class DriverGroup {
   std::optional<c10::Stream> stream_;
   std::shared_ptr<DriverWatch> watch_;
   std::exception_ptr failed_;
-  bool wants_messages_ = false;
-  bool does_messages_ = false;
+  std::atomic<bool> does_messages_{false};
   std::mutex launching_;  ///< all ranks queue collectives in one order
 };
 

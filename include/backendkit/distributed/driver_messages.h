@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <backendkit/distributed/apart.h>
 #include <backendkit/distributed/driver_data.h>
 
 namespace backendkit {
@@ -28,6 +29,10 @@ class DriverMessages : private DriverData {
   DriverMessages(DriverGroup& driver, std::shared_ptr<StagedGroup> group)
       : driver_(driver), group_(std::move(group)) {}
 
+  DriverMessages(const DriverMessages&) = delete;
+  DriverMessages& operator=(const DriverMessages&) = delete;
+  ~DriverMessages() { drop_batch(); }
+
   /// Whether the driver does a message, which then has no tag.
   bool can_do(const at::Tensor& tensor, int tag) {
     constexpr int kNoTag = 0;
@@ -40,70 +45,105 @@ class DriverMessages : private DriverData {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (batch_) {
         const Tensors tensors{message.tensor};
-        batch_->push_back({message, group_->work(type(message), title(message), tensors, tensors)});
+        batch_->push_back({message, StreamPoint(device_guard().getStream(message.tensor.device())),
+                           group_->work(type(message), title(message), tensors, tensors)});
         return batch_->back().work;
       }
     }
-    return run({message}, type(message), title(message));
+    return run({{message, {}, {}}}, type(message), title(message));
   }
 
+  /// A batch that was never ended has no messages.
   void begin_batch() {
+    drop_batch();
     const std::lock_guard<std::mutex> lock(mutex_);
     batch_.emplace();
   }
 
-  /// Queues the messages since `begin_batch` as one group of the driver.
-  void end_batch() {
-    std::vector<Late> batch;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      batch.swap(batch_.value());
-      batch_.reset();
-    }
-    if (batch.empty()) return;
-    std::vector<Message> messages;
-    for (const Late& one : batch) messages.push_back(one.message);
-    std::optional<StagedWork::End> end;
-    std::exception_ptr why;
+  /// Queues the messages since `begin_batch` as one group of the driver. Returns its work, or null
+  /// if there are none.
+  WorkPtr end_batch() {
+    const std::vector<Late> batch = take_batch();
+    if (batch.empty()) return {};
     try {
-      end = run(messages, Op::COALESCED, "messages")->end();
+      const WorkPtr work = run(batch, Op::COALESCED, "messages");
+      for (const Late& one : batch) {
+        one.work->complete(work->end(), nullptr);
+        driver_.watch(one.work, work->end().value());
+      }
+      return work;
     } catch (const c10::Error&) {
-      why = std::current_exception();
+      fail(batch, std::current_exception());
+      throw;
     }
-    for (const Late& one : batch) one.work->complete(end, why);
-    if (why) std::rethrow_exception(why);
+  }
+
+  /// Makes the works of a batch fail that will not be ended.
+  void drop_batch() {
+    fail(
+        take_batch(),
+        std::make_exception_ptr(c10::DistBackendError(
+            {__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)},
+            c10::str(group_->name(), ": the messages of a batch were never sent: it had no end"))));
   }
 
  private:
+  /// A message of a batch, after what its stream had to do.
   struct Late {
     Message message;
+    StreamPoint ready;
     WorkPtr work;
   };
+
+  std::vector<Late> take_batch() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<Late> batch = batch_ ? std::move(*batch_) : std::vector<Late>{};
+    batch_.reset();
+    return batch;
+  }
+
+  static void fail(const std::vector<Late>& batch, const std::exception_ptr& why) {
+    for (const Late& one : batch) one.work->complete(std::nullopt, why);
+  }
 
   static Op type(const Message& message) { return message.sends ? Op::SEND : Op::RECV; }
   static const char* title(const Message& message) { return message.sends ? "send" : "recv"; }
 
-  WorkPtr run(const std::vector<Message>& messages, Op type, const char* title) {
-    Tensors tensors;
+  WorkPtr run(const std::vector<Late>& messages, Op type, const char* title) {
+    Tensors all;
     Tensors sent;
-    for (const Message& one : messages) {
-      tensors.push_back(one.tensor);
-      if (one.sends) sent.push_back(one.tensor);
+    for (const Late& one : messages) {
+      all.push_back(one.message.tensor);
+      if (one.message.sends) sent.push_back(one.message.tensor);
     }
-    return driver_.run(type, title, sent.empty() ? tensors : sent, tensors, kNoTimeout,
+    return driver_.run(type, title, sent.empty() ? all : sent, all, kNoTimeout,
                        [&](const Place& place) {
-                         const Tensors data = all_dense(tensors);
-                         in_group(place, [&] {
-                           for (std::size_t i = 0; i < data.size(); ++i) {
-                             const auto& move = messages[i].sends ? send : receive;
-                             move(place, whole(data[i]), messages[i].peer);
-                           }
-                         });
-                         for (std::size_t i = 0; i < data.size(); ++i) {
-                           if (!messages[i].sends) bring(tensors[i], data[i]);
-                         }
+                         move(place, messages);
                          return true;
                        });
+  }
+
+  static void move(const Place& place, const std::vector<Late>& messages) {
+    Tensors data;
+    Tensors received;
+    for (const Late& one : messages) {
+      const at::Tensor& tensor = one.message.tensor;
+      one.ready.block(device_guard().getStream(tensor.device()));
+      data.push_back(dense(tensor));
+      if (!one.message.sends) received.push_back(data.back());
+    }
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      if (messages[i].message.sends) data[i] = apart(data[i], received);
+    }
+    in_group(place, [&] {
+      for (std::size_t i = 0; i < data.size(); ++i) {
+        const auto& pass = messages[i].message.sends ? send : receive;
+        pass(place, whole(data[i]), messages[i].message.peer);
+      }
+    });
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      if (!messages[i].message.sends) bring(messages[i].message.tensor, data[i]);
+    }
   }
 
   DriverGroup& driver_;

@@ -216,11 +216,11 @@ class StagedBackend final : public c10d::Backend {
 
   Handle send(Tensors& tensors, int to, int tag) override {
     arguments_.partner(to);
-    if (const auto work = message({arguments_.only(tensors), to, true}, tag)) return noted(work);
+    if (const auto work = message({arguments_.only(tensors), to, true}, tag)) return work;
     auto call = std::make_shared<Call>();
     const auto& buffer = call->read(arguments_.only(tensors));
     call->step({Call::all(buffer)}, nullptr, {});
-    return noted(group().message(c10d::OpType::SEND, "send", tensors, call,
+    return noted(group_->message(c10d::OpType::SEND, "send", tensors, call,
                                  [&buffer, to, tag](c10d::Backend& host) {
                                    Tensors bytes{buffer.host()};
                                    return host.send(bytes, to, tag);
@@ -229,7 +229,7 @@ class StagedBackend final : public c10d::Backend {
 
   Handle recv(Tensors& tensors, int from, int tag) override {
     arguments_.partner(from);
-    if (const auto work = message({arguments_.only(tensors), from, false}, tag)) return noted(work);
+    if (const auto work = message({arguments_.only(tensors), from, false}, tag)) return work;
     return receive(
         c10d::OpType::RECV, "recv", tensors,
         [from, tag](c10d::Backend& host, Tensors& bytes) { return host.recv(bytes, from, tag); });
@@ -281,8 +281,10 @@ class StagedBackend final : public c10d::Backend {
       works = std::move(*coalesced_);
       coalesced_.reset();
     }
-    if constexpr (kHasDriver) messages_->end_batch();
-    return group_->joined(std::move(works));
+    if constexpr (kHasDriver) {
+      if (const auto work = messages_->end_batch()) works.push_back(work);
+    }
+    return works.size() == 1 ? works[0] : group_->joined(std::move(works));
   }
 
   /// PyTorch's name for what `device_id` of a group does on all its ranks.
@@ -300,22 +302,16 @@ class StagedBackend final : public c10d::Backend {
   /// What the driver runs ends.
   void abort() {
     group_->close();
-    if constexpr (kHasDriver) driver_->abort();
+    if constexpr (kHasDriver) {
+      messages_->drop_batch();
+      driver_->abort();
+    }
   }
 
  private:
   using Call = StagedCall;
   using Steps = StagedSteps;
   using WorkPtr = StagedGroup::WorkPtr;
-
-  /// The group, whose part for the CPU gets a name in the records of PyTorch's flight recorder.
-  StagedGroup& group() {
-    std::call_once(named_, [&] {
-      group_->host().setGroupUid(c10::str(getGroupUid(), ":", group_->name()));
-      group_->host().setGroupDesc(getGroupDesc());
-    });
-    return *group_;
-  }
 
   /// What the driver makes of a call; null if it cannot do it.
   template <class Call>
@@ -352,7 +348,7 @@ class StagedBackend final : public c10d::Backend {
   Handle start(c10d::OpType type, const char* title, Tensors outputs, const Add& add) {
     auto call = std::make_shared<Call>();
     add(Steps(*call, arguments_));
-    return noted(group().collective(type, title, std::move(outputs), std::move(call)));
+    return noted(group_->collective(type, title, std::move(outputs), std::move(call)));
   }
 
   template <class Post>
@@ -360,7 +356,7 @@ class StagedBackend final : public c10d::Backend {
     auto call = std::make_shared<Call>();
     const auto& buffer = call->write(arguments_.only(tensors));
     call->step({}, nullptr, {Call::all(buffer)});
-    return noted(group().message(type, title, tensors, call, [&buffer, post](c10d::Backend& host) {
+    return noted(group_->message(type, title, tensors, call, [&buffer, post](c10d::Backend& host) {
       Tensors bytes{buffer.host()};
       return post(host, bytes);
     }));
@@ -383,7 +379,6 @@ class StagedBackend final : public c10d::Backend {
   std::conditional_t<kHasDriver, std::unique_ptr<DriverMessages>, std::monostate> messages_;
   GroupArguments arguments_;
   std::chrono::milliseconds timeout_;
-  std::once_flag named_;
   std::mutex mutex_;
   std::optional<std::vector<WorkPtr>> coalesced_;
 };

@@ -98,13 +98,14 @@ class StagedSteps {
     }
     Ranges to;
     for (const at::Tensor& output : outputs) to.push_back({&call_.write(output), 0, 0});
-    gather_equal(call_.read(input), to, options);
+    gather_equal(call_.read(apart_unless_own(input, outputs, arguments_.rank())), to, options);
   }
 
   void all_gather_base(const at::Tensor& output, const at::Tensor& input,
                        const c10d::AllgatherOptions& options) {
     arguments_.whole_of(output, input, "output");
-    const Buffer& from = call_.read(input);
+    const bool there = is_part(input, output, arguments_.rank());
+    const Buffer& from = call_.read(there ? input : apart(input, {output}));
     gather_equal(from, parts_of(call_.write(output), from.bytes()), options);
   }
 
@@ -118,7 +119,8 @@ class StagedSteps {
     for (const at::Tensor& input : inputs) {
       arguments_.same_dtype(output, input);
       is_equal = is_equal && input.numel() == output.numel();
-      from.push_back(Call::all(call_.read(input)));
+      from.push_back(
+          Call::all(call_.read(is_there(input, output) ? input : apart(input, {output}))));
     }
     const Buffer& to = call_.write(output);
     if (is_equal) {
@@ -132,7 +134,9 @@ class StagedSteps {
                            const c10d::ReduceScatterOptions& options) {
     arguments_.whole_of(input, output, "input");
     const Reduction reduction(options.reduceOp, output.scalar_type(), size_);
-    const Buffer& from = call_.read(input);
+    bool there = false;  // the numbers that a step writes are then those that it has read
+    for (int rank = 0; rank < size_; ++rank) there = there || is_part(output, input, rank);
+    const Buffer& from = call_.read(there ? input : apart(input, {output}));
     const Buffer& to = call_.write(output);
     scatter_equal(to, parts_of(from, to.bytes()), reduction, options.timeout);
   }
@@ -142,8 +146,8 @@ class StagedSteps {
     arguments_.same_dtype(output, input);
     const Sizes received = arguments_.split(output, output_rows);
     const Sizes sent = arguments_.split(input, input_rows);
-    exchange({Call::all(call_.write(output))}, {Call::all(call_.read(input))}, received, sent,
-             options);
+    const Buffer& from = call_.read(apart(input, {output}));
+    exchange({Call::all(call_.write(output))}, {Call::all(from)}, received, sent, options);
   }
 
   void all_to_all(const Tensors& outputs, const Tensors& inputs,
@@ -158,23 +162,24 @@ class StagedSteps {
     }
     for (const at::Tensor& input : inputs) {
       arguments_.same_dtype(outputs[0], input);
-      from.push_back(Call::all(call_.read(input)));
+      from.push_back(Call::all(call_.read(apart(input, outputs))));
     }
     exchange(to, from, sizes(to), sizes(from), options);
   }
 
   void gather(const Lists& outputs, const at::Tensor& input, const c10d::GatherOptions& options) {
     const bool root = arguments_.is_root(options.rootRank);
-    const Buffer& own = call_.read(input);
+    const Tensors all = arguments_.on_root(root, outputs, "outputs");
+    const Buffer& own = call_.read(root ? apart_unless_own(input, all, arguments_.rank()) : input);
     Ranges to;
-    for (const at::Tensor& output : arguments_.on_root(root, outputs, "outputs")) {
+    for (const at::Tensor& output : all) {
       arguments_.same(output, input);
       to.push_back(Call::all(call_.write(output)));
     }
-    const auto run = [=, &own, rank = arguments_.rank()](c10d::Backend& host) {
+    const auto run = [=, &own](c10d::Backend& host) {
       Lists all(root ? 1 : 0);
       if (root) all[0] = bytes_of(to);
-      Tensors input_bytes{root ? apart_unless_own(own.host(), all[0], rank) : own.host()};
+      Tensors input_bytes{own.host()};
       return Call::Begun{host.gather(all, input_bytes, options), nullptr};
     };
     call_.step({Call::all(own)}, run, to);
@@ -186,15 +191,14 @@ class StagedSteps {
     Ranges from;
     for (const at::Tensor& input : arguments_.on_root(root, inputs, "inputs")) {
       arguments_.same(output, input);
-      from.push_back(Call::all(call_.read(input)));
+      const bool goes = static_cast<int>(from.size()) == arguments_.rank();
+      const bool there = goes && is_there(input, output);
+      from.push_back(Call::all(call_.read(there ? input : apart(input, {output}))));
     }
-    const auto run = [=, &own, rank = arguments_.rank()](c10d::Backend& host) {
+    const auto run = [=, &own](c10d::Backend& host) {
       Tensors output_bytes{own.host()};
       Lists all(root ? 1 : 0);
       if (root) all[0] = bytes_of(from);
-      for (std::size_t i = 0; root && i < from.size(); ++i) {
-        if (static_cast<int>(i) != rank) all[0][i] = apart(all[0][i], output_bytes);
-      }
       return Call::Begun{host.scatter(output_bytes, all, options), nullptr};
     };
     call_.step(from, run, {Call::all(own)});
@@ -244,8 +248,8 @@ class StagedSteps {
                     const c10d::AllgatherOptions& options) {
     for_chunks(input.bytes(), size_, [&](std::int64_t begin, std::int64_t end) {
       const Ranges to = chunk_of(places, begin, end);
-      const auto run = [=, &input, rank = arguments_.rank()](c10d::Backend& host) {
-        at::Tensor own = apart_unless_own(input.host(begin, end), bytes_of(to), rank);
+      const auto run = [=, &input](c10d::Backend& host) {
+        at::Tensor own = input.host(begin, end);
         at::Tensor all = is_one_piece(to) ? piece(to) : at::empty({total(to)}, own.options());
         const auto work = host._allgather_base(all, own, options);
         return Call::Begun{work, [=] {
@@ -294,7 +298,7 @@ class StagedSteps {
   void exchange(const Ranges& to, const Ranges& from, const Sizes& received, const Sizes& sent,
                 const c10d::AllToAllOptions& options) {
     const auto run = [=](c10d::Backend& host) {
-      at::Tensor input = apart(piece(from), bytes_of(to));
+      at::Tensor input = piece(from);
       at::Tensor output = is_one_piece(to) ? piece(to) : at::empty({total(to)}, input.options());
       Sizes output_bytes = received;
       Sizes input_bytes = sent;

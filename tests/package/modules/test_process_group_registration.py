@@ -170,15 +170,15 @@ def test_group_made_before_the_device_was_used(package: Package) -> None:
 def test_group_of_which_another_process_uses_the_device(package: Package) -> None:
     """All processes of a group must make the part for the device, or none."""
     distributed = registered(package)
-    own = distributed._vote
+    own = distributed._votes
 
-    def vote(values: dict[str, Any]) -> Any:
+    def votes_of_two(values: dict[str, Any]) -> Any:
         votes = own(values)
         assert votes.add("wanted", 0) == 0
         votes.add("wanted", 1)  # the other process
         return votes
 
-    distributed._vote = vote
+    distributed._votes = votes_of_two
     assert parts(start()) == {"cpu", "foo"}
 
 
