@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 import torch
 import torch.distributed as dist
 from collective_programs import bits, same
+from message_programs import batch
 
 
 def _given(here, count, seed=0):
@@ -81,6 +85,38 @@ def in_a_pair(here):
             work.wait()
         same(out, bits(last - here.rank, (7,), torch.float32))
         dist.destroy_process_group(group)
+
+
+def failing_batch(here):
+    """What an error leaves out of a batch is not sent; what came before it is, and what follows."""
+    given, out = _given(here, 5), torch.zeros(5, device=here.device)
+    if here.rank == 0:
+        operations = [dist.P2POp(dist.isend, given, 1), dist.P2POp(dist.isend, given, 0)]
+        with pytest.raises(ValueError, match="0"):
+            dist.batch_isend_irecv(operations)
+        dist.send(given + 1, 1)
+    elif here.rank == 1:
+        for number in range(2):
+            dist.recv(out, 0)
+            same(out, bits(0, (5,), torch.float32) + number, f"message {number}")
+    batch(here)
+
+
+def ahead_of_the_first_collective(here):
+    """A message does not wait until a collective, which needs all ranks, has begun."""
+    total, out = torch.ones(4, device=here.device), torch.zeros(4, device=here.device)
+    if here.rank == 0:
+        thread = threading.Thread(target=lambda: dist.all_reduce(total))
+        thread.start()
+        time.sleep(0.5)
+        dist.send(_given(here, 4), 1)
+        thread.join()
+    else:
+        if here.rank == 1:
+            dist.recv(out, 0)
+            same(out, bits(0, (4,), torch.float32))
+        dist.all_reduce(total)
+    same(total, torch.full((4,), float(here.size)))
 
 
 def any_source(here, refused):

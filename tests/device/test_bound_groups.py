@@ -46,6 +46,7 @@ def test_messages_are_in_order_with_the_stream(ranks, count):
         messages.tags_out_of_order,
         messages.answer_before_an_older_message,
         bound.one_sends_alone,
+        bound.failing_batch,
         bound.other_layouts,
         bound.in_a_pair,
         works.in_groups_of_one,
@@ -85,11 +86,32 @@ def test_split_group(ranks):
     ranks(parts.split_group)
 
 
-def test_only_one_rank_has_a_device_id(name, size, tmp_path):
-    """Messages then go through the host, on all ranks alike."""
+@pytest.fixture
+def others(name, size, tmp_path):
+    """Makes ranks of which some have a `device_id`."""
     if reason := lacking(name, "distributed"):
         pytest.skip(reason)
-    with Ranks(name, size, tmp_path, bound=[0]) as processes:
+    return lambda bound: Ranks(name, size, tmp_path, bound)
+
+
+@pytest.mark.parametrize("first", [messages.batch, messages.recv_any_source, bound.in_a_pair])
+def test_only_one_rank_has_a_device_id(others, first):
+    """Messages then go through the host, on all ranks alike."""
+    with others([0]) as processes:
+        processes(first)
         processes(works.cpu_and_device)
         processes(messages.batch)
         processes(messages.recv_any_source)
+
+
+def test_a_message_ahead_of_the_first_collective(others):
+    with others([]) as processes:
+        processes(bound.ahead_of_the_first_collective)
+
+
+def test_arguments_are_compared(others, monkeypatch):
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    with others(True) as processes:
+        processes(messages.batch, 2**20 + 1)
+        processes(messages.batch_of_several)
+        processes(works.in_place)

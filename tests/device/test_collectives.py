@@ -326,6 +326,11 @@ def test_groups_beside_each_other(ranks, program):
     ranks(program)
 
 
+@pytest.mark.parametrize("count", [1000, 3 << 20])
+def test_inputs_across_outputs(ranks, count):
+    ranks(works.inputs_across_outputs, count)
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="this system has no /proc")
 def test_groups_leave_no_files(ranks):
     ranks(works.groups_leave_no_files)

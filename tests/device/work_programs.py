@@ -342,6 +342,24 @@ def inputs_among_the_outputs(here):
         same(tensor[here.next], numbers.float(), f"scatter from {root}")
 
 
+def inputs_across_outputs(here, count):
+    """An input that is partly where the outputs of two ranks go, and an output across inputs."""
+    whole = torch.arange(here.size * count + 1, dtype=torch.float32)
+    tensor = (whole + here.rank).to(here.device)
+    outputs = tensor[1:].view(here.size, count)
+    dist.all_gather_into_tensor(outputs, tensor[count // 2 :][:count])
+    given = whole[count // 2 :][:count]
+    same(outputs, torch.stack([given + rank for rank in range(here.size)]), "all_gather")
+    tensor = (whole + here.rank).to(here.device)
+    inputs = list(tensor[:-1].view(here.size, count)) if here.rank == 0 else None
+    output = tensor[here.rank * count + 1 :][:count]
+    dist.scatter(output, inputs, 0)
+    same(output, whole[here.rank * count :][:count], "scatter")
+    tensor = whole.to(here.device)
+    dist.reduce_scatter_tensor(tensor[1 : count + 1], tensor[:-1])
+    same(tensor[1 : count + 1], here.size * whole[here.rank * count :][:count], "reduce_scatter")
+
+
 def cpu_and_device(here):
     """One group serves tensors of both, in one order."""
     works, tensors = [], []
