@@ -31,11 +31,12 @@ enum class Reduce { kSum, kAverage, kProduct, kMin, kMax, kBitAnd, kBitOr, kBitX
 
 // The functions of a driver with collectives of its own, all optional. The first five make groups
 // of processes, and must be there together. Of the others, what is missing is made of what is
-// there, or goes through the host. All ranks of a group call the functions for one communicator in
-// the same order, each from one thread at a time; only `abort_communicator` and
-// `communicator_error` are called while another thread is in one of the others. Pointers are those
-// of `allocate`. The work is queued on the stream, in order with its other work, and the function
-// returns without waiting for it, or for the other ranks.
+// there, or goes through the host. All ranks of a group call the collectives for one communicator
+// in the same order; for messages, only the two ranks of each call anything, and two ranks call
+// `send` and `recv` for each other in the same order. Each rank calls from one thread at a time;
+// only `abort_communicator` and `communicator_error` are called while another thread is in one of
+// the others. Pointers are those of `allocate`. The work is queued on the stream, in order with its
+// other work, and the function returns without waiting for it, or for the other ranks.
 
 /// `std::string communicator_id()`: returns what the processes of a new group need to find each
 /// other, at most 1,000 bytes. Called on rank 0 only; all ranks get it. Empty if the driver cannot
@@ -153,14 +154,14 @@ concept HasBeginGroup = requires {
   { Runtime::begin_group() } -> std::same_as<void>;
 };
 
-/// `void end_group()`: queues the messages since `begin_group`.
+/// `void end_group()`: queues the messages since `begin_group`; there may be none.
 template <class Runtime>
 concept HasEndGroup = requires {
   { Runtime::end_group() } -> std::same_as<void>;
 };
 
-/// Messages of the driver: gather, scatter and all_to_all without copies to the host. Needs the
-/// four functions above.
+/// Messages of the driver: gather, scatter, all_to_all, and PyTorch's own messages in groups with a
+/// `device_id`, without copies to the host. Needs the four functions above.
 template <class Runtime>
 concept HasMessages =
     HasSend<Runtime> && HasRecv<Runtime> && HasBeginGroup<Runtime> && HasEndGroup<Runtime>;

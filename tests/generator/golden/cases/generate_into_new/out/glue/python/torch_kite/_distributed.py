@@ -34,7 +34,8 @@ _GROUP: str = _device._build.DISTRIBUTED
 _c10d: Any = None  # torch.distributed.distributed_c10d, once the process group is registered
 _made = False  # whether this process has made a process group
 #: Of this thread. `count`: of the calls that want the device; `decided`: whether a group is made
-#: that will get its part for the device later, if at all; `used`: see `_note`.
+#: that will get its part for the device later, if at all; `used`: see `_note`; `named`: how the
+#: group that is made is called, and what for.
 _wishes = threading.local()
 _late: list[tuple[Any, Any, datetime.timedelta]] = []  # groups that wait for `attach_late`
 
@@ -70,12 +71,11 @@ def register(c10d: types.ModuleType) -> None:
     module.Backend.register_backend(_GROUP, _make, devices=[_NAME])
     _c10d = module
     module.Backend.register_backend = _giving_way(module.Backend.register_backend)
-    _replace(module, "_new_process_group_helper", _with_device)
-    _replace(module, "monitored_barrier", _with_gloo)
-    _replace(module, "split_group", _by_new_groups)
+    replace(module, "_new_process_group_helper", _with_device)
+    importlib.import_module("._parallel", __package__).patch_groups(module)
     for check in ("_check_single_tensor", "_check_tensor_list"):
-        _replace(module, check, _note)
-    _replace(module, "_rank_not_in_group", _attach_noted)
+        replace(module, check, _note)
+    replace(module, "_rank_not_in_group", _attach_noted)
     # Before the library's threads take the GIL from a Python that ends.
     atexit.register(_end)
 
@@ -97,7 +97,7 @@ def _giving_way(original: Callable[..., None]) -> Callable[..., None]:
     return register_backend
 
 
-def _replace(module: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
+def replace(module: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
     """Replaces a function of distributed_c10d, also where PyTorch has imported it by its name."""
     original = getattr(module, name, None)
     if original is None:
@@ -129,6 +129,10 @@ def _make(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:
     options = [kind.Options(_GROUP)] if hasattr(kind, "Options") else []
     group = kind(own, rank, size, *options)
     group._register_backend(torch.device("cpu"), kind.BackendType.GLOO, gloo)
+    # For the records of PyTorch's flight recorder.
+    name, purpose = getattr(_wishes, "named", ("", ""))
+    group._set_group_name(f"{name}:{_GROUP}")
+    group._set_group_desc(purpose)
     gloo._set_sequence_number_for_group()
     _device._ops.attach_process_group(group.boxed(), _milliseconds(timeout))
     _made = True
@@ -147,8 +151,7 @@ def both() -> str:
 def wanted() -> bool:
     """Whether a process group for which a program names no device should have this one too.
 
-    Never starts the driver. A program that uses only the CPU gets the process group that it gets
-    without this package.
+    Never starts the driver. A program for the CPU gets the group that it gets without this package.
     """
     wishes = getattr(_wishes, "count", 0) > 0 or _device._selected
     return bool(wishes or _defaults._in_use())
@@ -185,8 +188,17 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
         given.apply_defaults()
         values = given.arguments
         undefined = str(values["backend"]) == _c10d.Backend.UNDEFINED and is_registered()
-        votes = _vote(values) if undefined else None
+        device = values.get("device_id")
+        bound = getattr(device, "type", "") == _NAME
+        refused = bound and hasattr(_c10d.ProcessGroup, "Options")
+        if refused:  # by 2.5, which takes only those of CUDA
+            values["device_id"] = None
+        votes = _votes(values) if undefined or _GROUP in str(values["backend"]) else None
+        if votes is not None:
+            votes.add("wanted", int(refused or wanted()))
+            connected = _tell(votes, values["group_size"], bound)
         _wishes.decided = undefined
+        _wishes.named = (values["group_name"], str(values.get("group_desc")))
         try:
             made = original(*given.args, **given.kwargs)
         finally:
@@ -194,14 +206,17 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
         group = made[0]
         if not isinstance(group, _c10d.ProcessGroup):
             return made
-        if votes is not None and votes.add("wanted", 0):
+        if refused:
+            group.bound_device_id = device
+        if undefined and votes.add("wanted", 0):
             _attach(group, made[1], values["timeout"])
-        elif votes is not None:
+        elif undefined:
             # The store may have a server with a thread and a port, which end with the group.
             _late.append((weakref.ref(group, _forget), made[1], values["timeout"]))
         elif any(one.type == _NAME for one in group._device_types):
             _set_default(group)
-            _connect(group)
+        if bound and votes is not None and votes.get(connected) == b"1":
+            _connect(group, device)
         return made
 
     return _new_process_group_helper
@@ -211,8 +226,8 @@ def _forget(gone: "weakref.ref[Any]") -> None:
     _late[:] = [one for one in _late if one[0] is not gone]
 
 
-def _vote(values: dict[str, Any]) -> Any:
-    """Says in a group's store whether this process wants the device; None for another's group.
+def _votes(values: dict[str, Any]) -> Any:
+    """Where the processes of a group tell each other what they want; None for another's group.
 
     Once the group is made, all its processes have voted: its Gloo has waited for them. Some may not
     have used the device yet, and all must add the part for it, or none.
@@ -220,9 +235,17 @@ def _vote(values: dict[str, Any]) -> Any:
     ranks = values["global_ranks_in_group"]
     if ranks and _c10d._get_default_group().rank() not in ranks:
         return None
-    votes = _c10d.PrefixStore(f"{_NAME}/{values['group_name']}", values["store"])
-    votes.add("wanted", int(wanted()))
-    return votes
+    return _c10d.PrefixStore(f"{_NAME}/{values['group_name']}", values["store"])
+
+
+def _tell(votes: Any, size: int, bound: bool) -> str:
+    """Says whether this process gave a `device_id`; returns the key that says whether all did."""
+    turn = (votes.add("ranks", 1) - 1) // size  # groups may have the same name, one after another
+    unit = 1 << 32
+    told = votes.add(f"bound{turn}", 1 + unit * bound)
+    if told % unit == size:
+        votes.set(f"all{turn}", str(int(told // unit == size)))
+    return f"all{turn}"
 
 
 def _set_default(group: Any) -> None:
@@ -231,14 +254,14 @@ def _set_default(group: Any) -> None:
         group._set_default_backend(_c10d.ProcessGroup.BackendType.CUSTOM)
 
 
-def _connect(group: Any) -> None:
-    """Lets the driver connect the ranks of a group with a `device_id`, as PyTorch does with NCCL.
+def has_part(group: Any) -> bool:
+    """Whether a group has the library's part for the device."""
+    return f"{_NAME}:{_GROUP}" in str(_c10d._world.pg_backend_config.get(group, "")).split(",")
 
-    The driver, if it has collectives, then also does messages between two of them.
-    """
-    device = group.bound_device_id
-    config = str(_c10d._world.pg_backend_config.get(group, ""))
-    if device is None or device.type != _NAME or f"{_NAME}:{_GROUP}" not in config.split(","):
+
+def _connect(group: Any, device: torch.device) -> None:
+    """Lets the driver connect the ranks of a group with a `device_id`, also for messages."""
+    if not has_part(group):
         return
     part = group._get_backend(device)
     while hasattr(part, "wrapped_pg"):  # TORCH_DISTRIBUTED_DEBUG=DETAIL
@@ -264,6 +287,7 @@ def attach_late(group: Any = None) -> None:
 def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
     own = _c10d.PrefixStore(f"{_NAME}/", store)
     name = _c10d._world.pg_names[group]
+    _wishes.named = (name, group.group_desc)
     made = _make(own, group.rank(), group.size(), timeout)
     if _c10d.get_debug_level() == _c10d.DebugLevel.DETAIL:
         made = _c10d._create_process_group_wrapper(
@@ -274,13 +298,12 @@ def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
             world_size=group.size(),
             timeout=timeout,
         )
-    custom = _c10d.ProcessGroup.BackendType.CUSTOM
-    group._register_backend(torch.device(_NAME), custom, made)
+    group._register_backend(torch.device(_NAME), _c10d.ProcessGroup.BackendType.CUSTOM, made)
     group._set_group_name(name)
+    group._set_group_desc(group.group_desc)
     _set_default(group)
     _c10d._world.pg_map[group] = (_c10d.Backend(both()), _c10d._world.pg_map[group][1])
     _c10d._world.pg_backend_config[group] = both()
-    _connect(group)
 
 
 def _note(original: Callable[..., None]) -> Callable[..., None]:
@@ -298,7 +321,7 @@ def _note(original: Callable[..., None]) -> Callable[..., None]:
 def _attach_noted(original: Callable[..., bool]) -> Callable[..., bool]:
     """Calls `attach_late` before the first collective of tensors on the device in a group.
 
-    PyTorch's functions check the tensor first, and then whether this process is in the group.
+    PyTorch checks the tensor first, and then whether this process is in the group.
     """
 
     @functools.wraps(original)
@@ -316,67 +339,6 @@ def is_on_device(one: Any) -> bool:
     while isinstance(one, (list, tuple)) and one:
         one = one[0]
     return isinstance(one, torch.Tensor) and one.device.type == _NAME
-
-
-def _with_gloo(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes `monitored_barrier` work for groups with a Gloo for the CPU beside the device's part.
-
-    PyTorch looks at the name of the group, and uses the part for the CPU.
-    """
-
-    @functools.wraps(original)
-    def monitored_barrier(
-        group: Any = _c10d.GroupMember.WORLD, timeout: Any = None, wait_all_ranks: bool = False
-    ) -> Any:
-        if not _has_both(group):
-            return original(group, timeout, wait_all_ranks)
-        if timeout is None:
-            timeout = _c10d._get_default_timeout(_c10d.Backend.GLOO)
-        elif isinstance(timeout, float):
-            timeout = datetime.timedelta(seconds=timeout)
-        place = _c10d._get_default_group() if group is None else group
-        return place.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
-
-    return monitored_barrier
-
-
-def _has_both(group: Any) -> bool:
-    """Whether a group that this process is in has a Gloo for the CPU and the device's part."""
-    if _c10d._rank_not_in_group(group):
-        return False
-    place = _c10d._get_default_group() if group is None else group
-    config = str(_c10d._world.pg_backend_config.get(place, "")).split(",")
-    return "cpu:gloo" in config and f"{_NAME}:{_GROUP}" in config
-
-
-def _by_new_groups(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes `split_group` make a new group: a group of the library cannot be split.
-
-    Meshes split the default group if it was made with `device_id`.
-    """
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def split_group(*arguments: Any, **options: Any) -> Any:
-        given = signature.bind(*arguments, **options).arguments
-        parent = given.get("parent_pg") or _c10d._get_default_group()
-        config = str(_c10d._world.pg_backend_config.get(parent, ""))
-        parts = given.get("split_ranks")
-        if not parts or f"{_NAME}:{_GROUP}" not in config.split(","):
-            return original(*arguments, **options)
-        everyone = _c10d.get_process_group_ranks(parent)
-        mine = next((sorted(part) for part in parts if parent.rank() in part), None)
-        if mine is None:
-            return None
-        return _c10d.new_group(
-            ranks=[everyone[rank] for rank in mine],
-            timeout=given.get("timeout"),
-            backend=given.get("backend") or config,
-            use_local_synchronization=True,
-            group_desc=given.get("group_desc"),
-        )
-
-    return split_group
 
 
 def patch_meshes(module: types.ModuleType) -> None:

@@ -6,6 +6,7 @@ The functions here change modules of PyTorch; see `_integrations.py`.
 """
 
 import contextlib
+import datetime
 import functools
 import importlib
 import inspect
@@ -26,6 +27,98 @@ SHARDING = {
     "split_with_sizes_copy": "split_with_sizes_copy",
     "chunk_cat": "chunk_cat",
 }
+
+
+def patch_groups(c10d: Any) -> None:
+    """Makes functions of `torch.distributed` take groups with the device's part."""
+    for name, wrapped in (
+        ("monitored_barrier", _with_gloo),
+        ("split_group", _by_new_groups),
+        ("batch_isend_irecv", _together),
+    ):
+        _distributed.replace(c10d, name, functools.partial(wrapped, c10d))
+
+
+def _with_gloo(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes `monitored_barrier` work for groups with a Gloo for the CPU beside the device's part.
+
+    PyTorch looks at the name of the group, and uses the part for the CPU.
+    """
+
+    @functools.wraps(original)
+    def monitored_barrier(
+        group: Any = None, timeout: Any = None, wait_all_ranks: bool = False
+    ) -> Any:
+        place = c10d._get_default_group() if group is None else group
+        parts = str(c10d._world.pg_backend_config.get(place, "")).split(",")
+        here = not c10d._rank_not_in_group(group)
+        if not here or "cpu:gloo" not in parts or not _distributed.has_part(place):
+            return original(group, timeout, wait_all_ranks)
+        if timeout is None:
+            timeout = c10d._get_default_timeout(c10d.Backend.GLOO)
+        elif isinstance(timeout, float):
+            timeout = datetime.timedelta(seconds=timeout)
+        return place.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
+
+    return monitored_barrier
+
+
+def _by_new_groups(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes `split_group` make a new group: a group of the library cannot be split.
+
+    Meshes split the default group if it was made with `device_id`.
+    """
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def split_group(*arguments: Any, **options: Any) -> Any:
+        given = signature.bind(*arguments, **options).arguments
+        parent = given.get("parent_pg") or c10d._get_default_group()
+        parts = given.get("split_ranks")
+        if not parts or not _distributed.has_part(parent):
+            return original(*arguments, **options)
+        everyone = c10d.get_process_group_ranks(parent)
+        mine = next((sorted(part) for part in parts if parent.rank() in part), None)
+        if mine is None:
+            return None
+        return c10d.new_group(
+            ranks=[everyone[rank] for rank in mine],
+            timeout=given.get("timeout"),
+            backend=given.get("backend") or str(c10d._world.pg_backend_config[parent]),
+            use_local_synchronization=True,
+            group_desc=given.get("group_desc"),
+        )
+
+    return split_group
+
+
+def _together(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes the messages of a batch start together, and the batch end after an error.
+
+    PyTorch lets them start together with CUDA only (2.5 and 2.6), and not if it checks the
+    arguments of all ranks (`TORCH_DISTRIBUTED_DEBUG=DETAIL`, up to 2.10). After an error, it leaves
+    the batch open.
+    """
+
+    @functools.wraps(original)
+    def batch_isend_irecv(p2p_op_list: Any) -> Any:
+        c10d._check_p2p_op_list(p2p_op_list)
+        first = p2p_op_list[0]
+        group = c10d._get_default_group() if first.group is None else first.group
+        if first.tensor.device.type != _NAME:
+            return original(p2p_op_list)
+        _distributed.attach_late(group)
+        if not _distributed.has_part(group):
+            return original(p2p_op_list)
+        group._start_coalescing(first.tensor.device)
+        try:
+            for one in p2p_op_list:
+                one.op(one.tensor, one.peer, one.group, one.tag)
+        finally:
+            work = group._end_coalescing(first.tensor.device)
+        return [work]
+
+    return batch_isend_irecv
 
 
 def patch_data_parallel(module: types.ModuleType) -> None:
