@@ -190,8 +190,9 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
         undefined = str(values["backend"]) == _c10d.Backend.UNDEFINED and is_registered()
         device = values.get("device_id")
         bound = getattr(device, "type", "") == _NAME
-        refused = bound and hasattr(_c10d.ProcessGroup, "Options")
-        if refused:  # by 2.5, which takes only those of CUDA
+        # By 2.5 and 2.6, which take only those of CUDA.
+        refused = bound and not hasattr(torch._C._distributed_c10d.Backend, "supports_coalescing")
+        if refused:
             values["device_id"] = None
         votes = _votes(values) if undefined or _GROUP in str(values["backend"]) else None
         if votes is not None:
