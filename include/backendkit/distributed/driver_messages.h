@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -80,11 +81,11 @@ class DriverMessages : private DriverData {
 
   /// Makes the works of a batch fail that will not be ended.
   void drop_batch() {
-    fail(
-        take_batch(),
-        std::make_exception_ptr(c10::DistBackendError(
-            {__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)},
-            c10::str(group_->name(), ": the messages of a batch were never sent: it had no end"))));
+    const std::vector<Late> batch = take_batch();
+    if (batch.empty()) return;
+    const std::string why = group_->name() + ": the messages of a batch were never sent: no end";
+    fail(batch, std::make_exception_ptr(c10::DistBackendError(
+                    {__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, why)));
   }
 
  private:
