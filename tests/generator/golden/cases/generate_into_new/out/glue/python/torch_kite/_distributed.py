@@ -188,13 +188,14 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
         given.apply_defaults()
         values = given.arguments
         undefined = str(values["backend"]) == _c10d.Backend.UNDEFINED and is_registered()
-        device = values.get("device_id")
+        device: Any = values.get("device_id")
         bound = getattr(device, "type", "") == _NAME
         # By 2.5 and 2.6, which take only those of CUDA.
         refused = bound and not hasattr(torch._C._distributed_c10d.Backend, "supports_coalescing")
         if refused:
             values["device_id"] = None
-        votes = _votes(values) if undefined or _GROUP in str(values["backend"]) else None
+        ours = undefined or _GROUP in str(values["backend"])
+        votes: Any = _votes(values) if ours else None
         if votes is not None:
             votes.add("wanted", int(refused or wanted()))
             connected = _tell(votes, values["group_size"], bound)
