@@ -94,6 +94,24 @@ def batch_of_several(here):
         same(tensor, bits(other, (number + 1,), torch.float32, number))
 
 
+def batch_whose_first_message_comes_last(here):
+    """All results of a batch are there after its wait, in whatever order they came."""
+    sizes = {1: 2**23, 2: 10}
+    for number in range(1, 4):
+        if here.rank == 0:
+            out = {tag: torch.zeros(size, device=here.device) for tag, size in sizes.items()}
+            assert [one[-1].item() for one in out.values()] == [0, 0]
+            receives = [dist.P2POp(dist.irecv, one, 1, tag=tag) for tag, one in out.items()]
+            for work in dist.batch_isend_irecv(receives):
+                work.wait()
+            assert [one[-1].item() for one in out.values()] == [number, number]
+        elif here.rank == 1:
+            for tag in (2, 1):
+                given = torch.full((sizes[tag],), float(number), device=here.device)
+                dist.send(given, 0, tag=tag)
+                time.sleep(0.2)
+
+
 # --- barriers, objects and coalescing ---------------------------------------------------------
 
 

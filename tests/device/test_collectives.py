@@ -348,6 +348,7 @@ def test_groups_leave_no_files(ranks):
             messages.recv_any_source,
             messages.batch,
             messages.batch_of_several,
+            messages.batch_whose_first_message_comes_last,
             messages.barrier_with_devices,
             messages.monitored_barrier,
             messages.tensors_in_objects,

@@ -103,13 +103,12 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
                                   std::move(outputs), waiters_, collectives_started_);
     waiters_.run([group = this->shared_from_this(), all, works = std::move(works)] {
       group->guarded(nullptr, all, [&] {
-        std::optional<Work::End> last;
+        std::vector<Work::End> ends;
         for (const WorkPtr& one : works) {
           one->wait_on_host(kNoTimeout);
-          const auto end = one->end();
-          if (end) last = last ? group->later(*last, *end) : *end;
+          if (const auto end = one->end()) ends.push_back(*end);
         }
-        all->complete(last, nullptr);
+        all->complete(end_of_all(ends), nullptr);
       });
     });
     return all;
@@ -142,14 +141,19 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
                                      waiters_, number);
   }
 
-  /// Where both have been passed, the second of which began later. Nothing else waits for it: a
+  /// Where all have been passed, which may have come in any order. Nothing else waits for it: a
   /// stream of collectives would go on too late.
-  Work::End later(const Work::End& first, const Work::End& second) {
-    if (first.stream == second.stream) return second;
-    const c10::Stream joins = device_guard().getStreamFromGlobalPool(first.stream.device(), true);
-    first.point.block(joins);
-    second.point.block(joins);
-    return {joins, StreamPoint(joins)};
+  static std::optional<Work::End> end_of_all(const std::vector<Work::End>& ends) {
+    if (ends.empty()) return std::nullopt;
+    if (ends.size() == 1) return ends[0];
+    const c10::Stream stream = new_stream(ends[0].stream.device());
+    for (const Work::End& end : ends) end.point.block(stream);
+    return Work::End{stream, StreamPoint(stream)};
+  }
+
+  static c10::Stream new_stream(const c10::Device& where) {
+    return device_facts().has_streams ? device_guard().getStreamFromGlobalPool(where, true)
+                                      : device_guard().getDefaultStream(where);
   }
 
   StagingStreams streams(c10::DeviceIndex device) {
@@ -157,11 +161,8 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     const auto found = streams_.find(device);
     if (found != streams_.end()) return found->second;
     const c10::Device where(kDeviceType, device);
-    const auto stream = [&] {
-      return device_facts().has_streams ? device_guard().getStreamFromGlobalPool(where, true)
-                                        : device_guard().getDefaultStream(where);
-    };
-    return streams_.emplace(device, StagingStreams{stream(), stream()}).first->second;
+    return streams_.emplace(device, StagingStreams{new_stream(where), new_stream(where)})
+        .first->second;
   }
 
   /// Ends a call with what `run` does, which returns the source of a message.
