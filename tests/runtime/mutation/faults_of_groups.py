@@ -11,10 +11,10 @@ COLLECTIVES = "test_collectives.py::"
 ORDER = [
     Fault(
         "a batch is over when its last message is",
-        "include/backendkit/distributed/staged_group.h",
+        HERE + "staged_group.h",
         "for (const Work::End& end : ends) end.point.block(stream);",
         "ends.back().point.block(stream);",
-        ("test_collectives.py::test_messages[batch_whose_first_message_comes_last]",),
+        (COLLECTIVES + "test_messages[batch_whose_first_message_comes_last]",),
     ),
     Fault(
         "what a program computes is sent before it is computed",
