@@ -109,14 +109,14 @@ DRIVER_GROUPS = [
     ),
     Fault(
         "the driver's result does not come to a tensor with gaps",
-        HERE + "driver_calls.h",
+        HERE + "driver_data.h",
         "if (tensor.const_data_ptr() != result.const_data_ptr()) tensor.detach().copy_(result);",
         "static_cast<void>(tensor);",
         (COLLECTIVES + "test_tensors_that_are_no_whole_memory[all_reduce-strided]",),
     ),
     Fault(
         "the driver sends each rank the first part",
-        HERE + "driver_calls.h",
+        HERE + "driver_data.h",
         "data += size;",
         "data += 0;",
         (COLLECTIVES + "test_data_of_every_dtype[all_to_all_single-float32]",),

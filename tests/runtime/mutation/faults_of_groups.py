@@ -74,7 +74,7 @@ ORDER = [
     ),
     Fault(
         "a barrier does not wait for the device",
-        HERE + "staged_backend.h",
+        HERE + "staged_steps.h",
         "now.wait();",
         "static_cast<void>(now);",
         (COLLECTIVES + "test_barrier_waits_for_the_device",),
@@ -148,8 +148,8 @@ BYTES = [
     ),
     Fault(
         "sums of sparse tensors stay on the host",
-        HERE + "staged_backend.h",
-        "tensors[0].copy_(sum[0]);",
+        HERE + "staged_sparse.h",
+        "tensor.copy_(sum[0]);",
         "static_cast<void>(sum);",
         (COLLECTIVES + "test_sums_of_sparse_tensors[float32-False]",),
     ),
@@ -230,9 +230,9 @@ WORKS = [
     ),
     Fault(
         "a monitored barrier is PyTorch's own, which knows only groups of Gloo",
-        "torch_foo/_distributed.py",
-        "_has_both(group)",
-        "False",
+        "torch_foo/_parallel.py",
+        '"cpu:gloo" not in parts',
+        "True",
         (COLLECTIVES + "test_messages[monitored_barrier]",),
     ),
     Fault(
