@@ -212,7 +212,7 @@ WORKS = [
         HERE + "staged_group.h",
         "one->wait_on_host(kNoTimeout);",
         "static_cast<void>(one);",
-        (COLLECTIVES + "test_coalescing_manager[all_reduce-False]",),
+        (COLLECTIVES + "test_messages[batch_whose_first_message_comes_last]",),
     ),
     Fault(
         "an exception is lost",
