@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from collective_programs import bits, same
-from message_programs import batch
+from message_programs import batch, together
 
 
 def _given(here, count, seed=0):
@@ -48,8 +48,7 @@ def computed_before_and_used_after(here, count):
 def one_sends_alone(here):
     """What a batch of one rank sends, another one receives by itself."""
     if here.rank == 0:
-        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, _given(here, 5), 1)]):
-            work.wait()
+        together(dist.P2POp(dist.isend, _given(here, 5), 1))
     elif here.rank == 1:
         out = torch.zeros(5, device=here.device)
         assert dist.recv(out, 0) == 0
@@ -62,10 +61,8 @@ def other_layouts(here):
     def both(make):
         out = make(torch.zeros(6, 4, device=here.device))
         given = make(_given(here, 24).view(6, 4))
-        operations = [dist.P2POp(dist.isend, given, here.next)]
-        operations.append(dist.P2POp(dist.irecv, out, here.before))
-        for work in dist.batch_isend_irecv(operations):
-            work.wait()
+        sends = dist.P2POp(dist.isend, given, here.next)
+        together(sends, dist.P2POp(dist.irecv, out, here.before))
         expected = make(bits(here.before, (24,), torch.float32).view(6, 4))
         same(out.contiguous(), expected.contiguous())
 
@@ -79,10 +76,8 @@ def in_a_pair(here):
     group = dist.new_group([0, last])
     if here.rank in (0, last):
         out = torch.zeros(7, device=here.device)
-        operations = [dist.P2POp(dist.isend, _given(here, 7), last - here.rank, group)]
-        operations.append(dist.P2POp(dist.irecv, out, last - here.rank, group))
-        for work in dist.batch_isend_irecv(operations):
-            work.wait()
+        sends = dist.P2POp(dist.isend, _given(here, 7), last - here.rank, group)
+        together(sends, dist.P2POp(dist.irecv, out, last - here.rank, group))
         same(out, bits(last - here.rank, (7,), torch.float32))
         dist.destroy_process_group(group)
 

@@ -128,11 +128,15 @@ def streams(device):
     return [torch.Stream(device=device) for _ in range(2)]
 
 
+@pytest.fixture(scope="session")
+def world_size(request):
+    return request.config.getoption("--world-size")
+
+
 @pytest.fixture(scope="module")
-def ranks(name, request, tmp_path_factory):
+def ranks(name, world_size, tmp_path_factory):
     """Processes with a group, for the programs of a module of tests."""
-    size = request.config.getoption("--world-size")
-    with Ranks(name, size, tmp_path_factory.mktemp("ranks")) as processes:
+    with Ranks(name, world_size, tmp_path_factory.mktemp("ranks")) as processes:
         yield processes
 
 

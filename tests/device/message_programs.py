@@ -24,6 +24,12 @@ from collective_programs import (
 # --- point to point ---------------------------------------------------------------------------
 
 
+def together(*operations):
+    """Starts messages as one batch and waits for it."""
+    for work in dist.batch_isend_irecv(list(operations)):
+        work.wait()
+
+
 def tags_out_of_order(here):
     """The receiver asks for the second message first."""
     if here.rank == 0:
@@ -73,9 +79,7 @@ def batch(here, count=10):
     after, before = (here.rank + 1) % here.size, (here.rank - 1) % here.size
     given = bits(here.rank, (count,), torch.float32).to(here.device)
     out = torch.zeros(count, device=here.device)
-    operations = [dist.P2POp(dist.isend, given, after), dist.P2POp(dist.irecv, out, before)]
-    for work in dist.batch_isend_irecv(operations):
-        work.wait()
+    together(dist.P2POp(dist.isend, given, after), dist.P2POp(dist.irecv, out, before))
     same(out, bits(before, (count,), torch.float32))
 
 
@@ -88,8 +92,7 @@ def batch_of_several(here):
     out = [torch.zeros(n + 1, device=here.device) for n in range(3)]
     sends = [dist.P2POp(dist.isend, one, other) for one in given]
     receives = [dist.P2POp(dist.irecv, one, other) for one in out]
-    for work in dist.batch_isend_irecv([*sends, *receives] if here.rank else [*receives, *sends]):
-        work.wait()
+    together(*([*sends, *receives] if here.rank else [*receives, *sends]))
     for number, tensor in enumerate(out):
         same(tensor, bits(other, (number + 1,), torch.float32, number))
 
@@ -101,9 +104,7 @@ def batch_whose_first_message_comes_last(here):
         if here.rank == 0:
             out = {tag: torch.zeros(size, device=here.device) for tag, size in sizes.items()}
             assert [one[-1].item() for one in out.values()] == [0, 0]
-            receives = [dist.P2POp(dist.irecv, one, 1, tag=tag) for tag, one in out.items()]
-            for work in dist.batch_isend_irecv(receives):
-                work.wait()
+            together(*(dist.P2POp(dist.irecv, one, 1, tag=tag) for tag, one in out.items()))
             assert [one[-1].item() for one in out.values()] == [number, number]
         elif here.rank == 1:
             for tag in (2, 1):

@@ -10,17 +10,12 @@ import work_programs as works
 from backend import RELEASE, lacking
 from ranks import Ranks
 
-
-@pytest.fixture(scope="module")
-def size(request):
-    return request.config.getoption("--world-size")
+pytestmark = pytest.mark.needs("distributed")
 
 
 @pytest.fixture(scope="module")
-def ranks(name, size, tmp_path_factory):
-    if reason := lacking(name, "distributed"):
-        pytest.skip(reason)
-    with Ranks(name, size, tmp_path_factory.mktemp("bound"), bound=True) as processes:
+def ranks(name, world_size, tmp_path_factory):
+    with Ranks(name, world_size, tmp_path_factory.mktemp("bound"), bound=True) as processes:
         yield processes
 
 
@@ -70,8 +65,8 @@ def test_any_source(ranks, name):
     ranks(bound.any_source, lacking(name, "messages") is None)
 
 
-def test_what_a_profile_shows(ranks, size):
-    assert ranks(bound.events) == [["send"], ["recv"], *[[]] * (size - 2)]
+def test_what_a_profile_shows(ranks, world_size):
+    assert ranks(bound.events) == [["send"], ["recv"], *[[]] * (world_size - 2)]
 
 
 @pytest.mark.parametrize("schedule", ["ScheduleGPipe", "Schedule1F1B"])
@@ -87,11 +82,9 @@ def test_split_group(ranks):
 
 
 @pytest.fixture
-def others(name, size, tmp_path):
+def others(name, world_size, tmp_path):
     """Makes ranks of which some have a `device_id`."""
-    if reason := lacking(name, "distributed"):
-        pytest.skip(reason)
-    return lambda bound: Ranks(name, size, tmp_path, bound)
+    return lambda bound: Ranks(name, world_size, tmp_path, bound)
 
 
 @pytest.mark.parametrize("first", [messages.batch, messages.recv_any_source, bound.in_a_pair])

@@ -72,9 +72,8 @@ class Starter:
 
 
 @pytest.fixture(scope="module")
-def starter(name, request, tmp_path_factory):
-    size = request.config.getoption("--world-size")
-    made = Starter(name, size, tmp_path_factory.mktemp("groups"))
+def starter(name, world_size, tmp_path_factory):
+    made = Starter(name, world_size, tmp_path_factory.mktemp("groups"))
     yield made
     made.end()
 

@@ -101,8 +101,7 @@ class DriverCalls : private DriverData {
                       options.timeout, [&](const Place& place) {
                         const at::Tensor to = dense(output);
                         const at::Tensor from = dense(input);
-                        gather(place, to,
-                               is_part(from, to, arguments_.rank()) ? from : apart(from, {to}));
+                        gather(place, to, apart_unless_part(from, to, arguments_.rank()));
                         bring(output, to);
                         return true;
                       });
@@ -206,11 +205,7 @@ class DriverCalls : private DriverData {
                         const at::Tensor to = dense(output);
                         Parts received(size_);
                         received[static_cast<std::size_t>(options.rootRank)] = whole(to);
-                        Tensors from = all_dense(inputs);
-                        for (std::size_t i = 0; i < from.size(); ++i) {
-                          const bool there = i == own() && is_there(from[i], to);
-                          if (!there) from[i] = apart(from[i], {to});
-                        }
+                        const Tensors from = all_apart(all_dense(inputs), to, arguments_.rank());
                         exchange(place, received, from.empty() ? Parts(size_) : wholes(from));
                         bring(output, to);
                         return true;

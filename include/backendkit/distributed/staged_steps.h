@@ -104,8 +104,7 @@ class StagedSteps {
   void all_gather_base(const at::Tensor& output, const at::Tensor& input,
                        const c10d::AllgatherOptions& options) {
     arguments_.whole_of(output, input, "output");
-    const bool there = is_part(input, output, arguments_.rank());
-    const Buffer& from = call_.read(there ? input : apart(input, {output}));
+    const Buffer& from = call_.read(apart_unless_part(input, output, arguments_.rank()));
     gather_equal(from, parts_of(call_.write(output), from.bytes()), options);
   }
 
@@ -189,11 +188,10 @@ class StagedSteps {
     const bool root = arguments_.is_root(options.rootRank);
     const Buffer& own = call_.write(output);
     Ranges from;
-    for (const at::Tensor& input : arguments_.on_root(root, inputs, "inputs")) {
-      arguments_.same(output, input);
-      const bool goes = static_cast<int>(from.size()) == arguments_.rank();
-      const bool there = goes && is_there(input, output);
-      from.push_back(Call::all(call_.read(there ? input : apart(input, {output}))));
+    const Tensors given = arguments_.on_root(root, inputs, "inputs");
+    for (const at::Tensor& input : given) arguments_.same(output, input);
+    for (const at::Tensor& input : all_apart(given, output, arguments_.rank())) {
+      from.push_back(Call::all(call_.read(input)));
     }
     const auto run = [=, &own](c10d::Backend& host) {
       Tensors output_bytes{own.host()};

@@ -196,8 +196,9 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
             values["device_id"] = None
         ours = undefined or _GROUP in str(values["backend"])
         votes: Any = _votes(values) if ours else None
-        if votes is not None:
+        if votes is not None and undefined:
             votes.add("wanted", int(refused or wanted()))
+        if votes is not None:
             connected = _tell(votes, values["group_size"], bound)
         _wishes.decided = undefined
         _wishes.named = (values["group_name"], str(values.get("group_desc")))
