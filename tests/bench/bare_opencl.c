@@ -5,12 +5,13 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { kRuns = 11, kChain = 1000, kFew = 16, kMany = 16 << 20 };  // 64 MiB of float
+enum { kRuns = 11, kChain = 1000, kFew = 16, kMany = 16 << 20, kSide = 1024 };  // 64 MiB of float
 
 static const char* const kSource =
     "kernel void add(global float* out, global const float* a, global const float* b, int n) {\n"
@@ -125,6 +126,39 @@ static void measure_graph(cl_platform_id platform, float** memory) {
   measure("graph", replay, graph);
 }
 
+// Of <clblast_c.h>: rows and columns as they are, C = alpha * A * B + beta * C.
+enum { kRowMajor = 101, kNotTransposed = 111 };
+typedef int (*Sgemm)(int layout, int transpose_a, int transpose_b, size_t m, size_t n, size_t k,
+                     float alpha, cl_mem a, size_t a_offset, size_t a_line, cl_mem b,
+                     size_t b_offset, size_t b_line, float beta, cl_mem c, size_t c_offset,
+                     size_t c_line, cl_command_queue*, cl_event*);
+
+static Sgemm sgemm;
+
+static void multiply(void* argument) {
+  cl_mem* const matrix = argument;
+  check(sgemm(kRowMajor, kNotTransposed, kNotTransposed, kSide, kSide, kSide, 1, matrix[0], 0,
+              kSide, matrix[1], 0, kSide, 0, matrix[2], 0, kSide, &queue, NULL),
+        "CLBlastSgemm");
+}
+
+static void measure_clblast(void) {
+  void* const library = dlopen("libclblast.so.1", RTLD_NOW);
+  if (library == NULL) return;
+  sgemm = (Sgemm)dlsym(library, "CLBlastSgemm");
+  float* const numbers = malloc(sizeof(float) * kSide * kSide);
+  if (sgemm == NULL || numbers == NULL) return;
+  for (int i = 0; i < kSide * kSide; ++i) numbers[i] = (float)(i % 100) * 0.01f;
+  cl_mem matrices[3];
+  for (int i = 0; i < 3; ++i) {
+    cl_int status;
+    matrices[i] = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                 sizeof(float) * kSide * kSide, numbers, &status);
+    check(status, "clCreateBuffer");
+  }
+  measure("mm of 1024 by CLBlast", multiply, matrices);
+}
+
 int main(void) {
   cl_platform_id platform;
   cl_device_id device;
@@ -154,5 +188,6 @@ int main(void) {
   measure("add", once, kernel_of("add", memory, kMany));
   measure("strided copy", once, kernel_of("gap", memory, kMany / 2));
   measure("sum", once, kernel_of("sum", memory, kMany));
+  measure_clblast();
   return 0;
 }

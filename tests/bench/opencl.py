@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[1] / "examples" / "opencl"
 Table = Callable[[str, Sequence[tuple[str, str, str]]], None]
 
-#: Of a process with torch_opencl: a dictionary of median seconds.
+#: Of a process with torch_opencl: a dictionary of median seconds, of all work or of what is named.
 WORK = """
 import json, statistics, sys, time
 import torch
@@ -53,7 +53,7 @@ def step(device):
         optimizer.step()
     return work
 
-def all_of(device):
+def all_of(device, names):
     many = torch.randn(4096, 4096).to(device)
     few = torch.ones(16).to(device)
     square = torch.randn(1024, 1024).to(device)
@@ -70,9 +70,10 @@ def all_of(device):
         "conv2d of resnet18": lambda: F.conv2d(images, weight, padding=1),
         "training step of a CNN": step(device),
     }
-    with torch.no_grad():
-        times = {name: median(work, device) for name, work in works.items() if "step" not in name}
-    times.update({name: median(work, device) for name, work in works.items() if "step" in name})
+    times = {}
+    for name in names or works:
+        with torch.set_grad_enabled("step" in name):
+            times[name] = median(works[name], device)
     return times
 
 def graph():
@@ -83,11 +84,16 @@ def graph():
         chain(few)
     return median(made.replay, "ocl")
 
-times = all_of(sys.argv[1])
-if sys.argv[1] == "ocl":
+device, *names = sys.argv[1:]
+times = all_of(device, names)
+if device == "ocl" and not names:
     times["graph"] = graph()
 print(json.dumps(times))
 """
+
+PRODUCT = "mm of 1024"
+#: The same where CLBlast computes it, which has to be asked for on a CPU.
+BY_CLBLAST = f"{PRODUCT} by CLBlast"
 
 #: The first operator of a process, with whatever compiled programs there are.
 FIRST = """
@@ -124,6 +130,10 @@ def bench_opencl(work: Path, table: Table, environment: Callable[..., Path]) -> 
                 "cpu": json.loads(output(python, "-c", WORK, "cpu")),
             }
         )
+        if BY_CLBLAST in turns[-1]["bare"]:
+            by_clblast = output(python, "-c", WORK, "ocl", PRODUCT, OPENCL_BLAST="clblast")
+            turns[-1]["ocl"][BY_CLBLAST] = json.loads(by_clblast)[PRODUCT]
+            turns[-1]["cpu"][BY_CLBLAST] = turns[-1]["cpu"][PRODUCT]
 
     def of(who: str) -> dict[str, float]:
         names = turns[0][who]

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 #: Tests that fail, and why.
 FAILING = {
     "test_ddp_profiling_torch_profiler": "the trace has no records of NCCL's parameters",
@@ -33,19 +31,30 @@ SKIPPED = {
 }
 
 
-def outcomes(folder: Path) -> list[tuple[str, str, str]]:
-    """The name, the outcome and the reason of each test."""
-    output = folder / "outcomes.jsonl"
-    own = Path(__file__).with_name("own.py")
-    command = [os.environ["BACKENDKIT_TEST_PYTHON"], str(own), "--output", str(output)]
+def run(folder: Path, script: str, *arguments: str) -> str:
+    """What a script beside this file writes to its standard error."""
+    python = os.environ["BACKENDKIT_TEST_PYTHON"]
+    command = [python, str(Path(__file__).with_name(script)), *arguments]
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def outcomes(folder: Path) -> list[tuple[str, str, str]]:
+    """The name, the outcome and the reason of each test."""
+    output = folder / "outcomes.jsonl"
+    run(folder, "own.py", "--output", str(output))
     return [tuple(json.loads(line)) for line in output.read_text().splitlines()]
 
 
+def test_the_classes_that_its_tests_share(tmp_path: Path) -> None:
+    assert re.search(r"^Ran 7 tests in \S+\n\nOK$", run(tmp_path, "base_classes.py"), re.M)
+
+
+@pytest.mark.long
 def test_of_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = outcomes(tmp_path)
     counts = Counter(outcome for _, outcome, _ in found)

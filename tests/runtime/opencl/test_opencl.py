@@ -109,6 +109,33 @@ def test_networks_train_as_on_the_cpu(
     assert [row for row in rows if not row.endswith("  none")] == []
 
 
+@pytest.fixture(scope="session")
+def torchvision(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with torchvision for PyTorch 2.13."""
+    folder = tmp_path_factory.mktemp("torchvision")
+    base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    wanted = ["torchvision==0.28.*", "pillow"]
+    run(base, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, *wanted)
+    return folder
+
+
+@pytest.mark.long
+def test_networks_of_torchvision(
+    python: Path, memory: str, cache: dict[str, str], torchvision: Path
+) -> None:
+    done = run(
+        python,
+        EXAMPLE / "networks.py",
+        PYTHONPATH=str(torchvision),
+        OPENCL_MEMORY=memory,
+        OMP_NUM_THREADS="1",
+        **cache,
+    )
+    rows = done.stdout.splitlines()[2:]
+    assert len(rows) == 18
+    assert [row for row in rows if not row.endswith("  none")] == []
+
+
 WORSE = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -146,7 +173,7 @@ def test_its_own_python_is_there(python: Path) -> None:
     assert says(python, "print(torch.ocl.device_names())") == "['ocl:0', 'ocl:1']"
 
 
-#: The operators whose samples of PyTorch run; with `--every-test` all of them.
+#: The operators whose samples of PyTorch run, in float32; with `--every-test` all, also in int64.
 SAMPLES = """
     abs arange clamp gather index_put index_select isneginf mean mm native_batch_norm
     native_group_norm nn.functional.adaptive_avg_pool2d nn.functional.conv2d nn.functional.gelu
@@ -158,10 +185,12 @@ def test_samples_of_pytorch(
     python: Path, memory: str, cache: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     folder = ROOT / "tests" / "pytorch" / "op_db"
-    command = [folder / "run_op_db.py", "--device", "ocl", "--dtypes", "float32"]
+    every = request.config.getoption("--every-test")
+    dtypes = "float32,int64" if every else "float32"
+    command = [folder / "run_op_db.py", "--device", "ocl", "--dtypes", dtypes]
     for expected in (folder, Path(__file__).parent):
         command += ["--expected", expected / "differences.toml"]
-    names = [] if request.config.getoption("--every-test") else SAMPLES
+    names = [] if every else SAMPLES
     run(python, *command, *names, OPENCL_MEMORY=memory, **cache)
 
 
