@@ -26,6 +26,7 @@ using EventHandle = void*;
 struct MemoryInfo {
   std::size_t free = 0;
   std::size_t total = 0;
+  std::size_t largest = 0;  ///< the most that the driver allocates at once; 0: it sets no limit
 };
 
 /// The result of `torch.foo.get_device_properties()`. What a driver does not report stays empty.

@@ -59,6 +59,22 @@ def test_work_is_recorded_and_not_run(device, stream):
     assert target.tolist() == [10, 11, 12, 13, 14, 15]
 
 
+@pytest.mark.parametrize("on_device", [False, True])
+def test_a_graph_is_recorded_while_a_profile_is(device, stream, on_device):
+    """Work that a graph records does not run, so it has no time; the graph is whole."""
+    source, target = numbers(device), torch.zeros(6, device=device)
+    torch.accelerator.synchronize()
+    kinds = [torch.profiler.ProfilerActivity.CPU]
+    kinds += [torch.profiler.ProfilerActivity.PrivateUse1] * on_device
+    with torch.profiler.profile(activities=kinds) as profile:
+        graph, _ = graph_of(stream, lambda: target.copy_(source))
+    with on(stream):
+        graph.replay()
+    stream.synchronize()
+    assert target.tolist() == [0, 1, 2, 3, 4, 5]
+    assert "aten::copy_" in {row.key for row in profile.key_averages()}
+
+
 def test_a_graph_runs_on_another_stream_in_its_order(device, stream):
     source, target, last = (torch.zeros(6, device=device) for _ in range(3))
     torch.accelerator.synchronize()

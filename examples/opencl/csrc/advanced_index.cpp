@@ -6,31 +6,53 @@
 #include <string>
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/TensorUtils.h>
+#include <c10/util/accumulate.h>
 
 namespace ocl {
 
 namespace {
 
-/// Masks as the places of their true elements, an index for each dimension of the mask.
-std::vector<at::Tensor> without_masks(const at::Tensor& self,
-                                      const std::vector<at::Tensor>& indices) {
+/// The tensor with so many dimensions as one, if that is a view of it; else the tensor.
+at::Tensor with_one_dimension(const at::Tensor& tensor, std::int64_t first, std::int64_t count) {
+  at::DimVector sizes(tensor.sizes());
+  auto* const begin = sizes.begin() + first;
+  *begin = c10::multiply_integers(begin, begin + count);
+  sizes.erase(begin + 1, begin + count);
+  const auto strides = at::detail::computeStride(tensor.sizes(), tensor.strides(), sizes);
+  return strides.has_value() ? tensor.as_strided(sizes, *strides) : tensor;
+}
+
+/// Masks as the places of their true elements: an index for each dimension of the mask, or one
+/// where these can be one dimension of `self`, which they are then.
+std::vector<at::Tensor> without_masks(at::Tensor& self, const std::vector<at::Tensor>& indices) {
+  const at::Tensor tensor = self;
   std::vector<at::Tensor> all;
+  std::int64_t place = 0;  // in the tensor's dimensions
   for (const at::Tensor& index : indices) {
     if (!index.defined() ||
         (index.scalar_type() != at::kBool && index.scalar_type() != at::kByte)) {
       all.push_back(index.defined() ? index.to(self.device(), at::kLong) : index);
+      ++place;
       continue;
     }
-    for (std::int64_t dim = 0; dim < index.dim(); ++dim) {
-      const auto place = static_cast<std::int64_t>(all.size()) + dim;
-      TORCH_CHECK_INDEX(place < self.dim() && index.size(dim) == self.size(place),
+    for (std::int64_t dim = 0; dim < index.dim(); ++dim, ++place) {
+      TORCH_CHECK_INDEX(place < tensor.dim() && index.size(dim) == tensor.size(place),
                         "The shape of the mask ", index.sizes(), " at index ", dim,
-                        " does not match the shape of the indexed tensor ", self.sizes(),
+                        " does not match the shape of the indexed tensor ", tensor.sizes(),
                         " at index ", place);
     }
-    const at::Tensor places = index.to(self.device()).nonzero();
-    for (std::int64_t dim = 0; dim < index.dim(); ++dim) all.push_back(places.select(1, dim));
+    at::Tensor mask = index.to(self.device());
+    if (mask.dim() > 1) {
+      const std::int64_t before = self.dim();
+      self = with_one_dimension(self, static_cast<std::int64_t>(all.size()), mask.dim());
+      if (self.dim() < before) mask = mask.flatten();
+    }
+    const at::Tensor places = mask.nonzero();
+    for (std::int64_t dim = 0; dim < mask.dim(); ++dim) all.push_back(places.select(1, dim));
   }
+  TORCH_CHECK_INDEX(place <= tensor.dim(), "too many indices for tensor of dimension ",
+                    tensor.dim(), " (got ", place, ")");
   return all;
 }
 
@@ -56,11 +78,9 @@ at::DimVector broadcast(std::vector<at::Tensor>& indices) {
 
 }  // namespace
 
-Chosen chosen_by(const at::Tensor& self, const std::vector<at::Tensor>& given) {
+Chosen chosen_by(const at::Tensor& tensor, const std::vector<at::Tensor>& given) {
+  at::Tensor self = tensor;
   std::vector<at::Tensor> indices = without_masks(self, given);
-  TORCH_CHECK_INDEX(indices.size() <= static_cast<std::size_t>(self.dim()),
-                    "too many indices for tensor of dimension ", self.dim(), " (got ",
-                    indices.size(), ")");
   indices.resize(static_cast<std::size_t>(self.dim()));
   const at::DimVector shape = broadcast(indices);
 

@@ -18,12 +18,12 @@ namespace ocl {
 
 namespace {
 
-/// A number as a tensor of a dtype has it, which for int32 may be its last 32 bits.
+/// A number as a tensor of a dtype has it.
 at::Scalar as_element(const at::Scalar& value, c10::ScalarType type) {
-  if (type == at::kHalf) return static_cast<float>(c10::Half(value.to<float>()));
-  if (type == at::kBFloat16) return static_cast<float>(c10::BFloat16(value.to<float>()));
-  if (type == at::kInt) return static_cast<std::int32_t>(value.to<std::int64_t>());
-  return value;
+  const at::Scalar number = wrapped(value, type);
+  if (type == at::kHalf) return static_cast<float>(c10::Half(number.to<float>()));
+  if (type == at::kBFloat16) return static_cast<float>(c10::BFloat16(number.to<float>()));
+  return number;
 }
 
 bool is_nan(const at::Scalar& value) {
@@ -86,9 +86,8 @@ OCL_ROUND(trunc, "trunc(a)")
 
 void pow_by_number(const at::Tensor& self, const at::Scalar& exponent, const at::Tensor& out) {
   const auto number = common_dtype(self, at::native::wrapped_scalar_tensor(exponent));
-  const auto as = [&](const char* text) {
-    elementwise({"pow", text}, number, out, {&self}, exponent);
-  };
+  const at::Scalar x = is_floating(number) ? wrapped(exponent, number) : exponent;
+  const auto as = [&](const char* text) { elementwise({"pow", text}, number, out, {&self}, x); };
   if (exponent.equal(2)) return as("a * a");
   if (exponent.equal(3)) return as("a * a * a");
   if (!is_floating(number)) return as("integer_power(a, x)");
@@ -107,7 +106,7 @@ void pow(const at::Tensor& self, const at::Tensor& exponent, const at::Tensor& o
 void pow_of_number(const at::Scalar& self, const at::Tensor& exponent, const at::Tensor& out) {
   const auto number = common_dtype(at::native::wrapped_scalar_tensor(self), exponent);
   elementwise({"pow", is_floating(number) ? "pow(x, a)" : "integer_power(x, a)"}, number, out,
-              {&exponent}, self);
+              {&exponent}, wrapped(self, number));
 }
 
 // A limit that is NaN makes every element NaN, and the upper limit counts more than the lower.
@@ -201,7 +200,8 @@ at::Tensor& masked_fill_(at::Tensor& self, const at::Tensor& mask, const at::Sca
     return Fallback<decltype(masked_fill_)>::call("aten::masked_fill_", "Scalar", self, mask,
                                                   value);
   }
-  elementwise({"masked_fill", "b != 0 ? x : a"}, self.scalar_type(), self, {&self, &mask}, value);
+  elementwise({"masked_fill", "b != 0 ? x : a"}, self.scalar_type(), self, {&self, &mask},
+              written(value, self.scalar_type()));
   return self;
 }
 

@@ -164,7 +164,9 @@ std::vector<std::unique_ptr<Device>> start() {
     device.vector = vector >= 16 ? 16 : vector >= 8 ? 8 : 4;
     choose_memory(device);
     device.blas = uses_blas(device);
-    device.default_queue = make_queue(device, static_cast<int>(devices.size()) - 1, 0);
+    const int index = static_cast<int>(devices.size()) - 1;
+    device.default_queue = make_queue(device, index, 0);
+    device.pinning_queue = make_queue(device, index, 0);
   }
   return devices;
 }

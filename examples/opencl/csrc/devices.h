@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "faults.h"
 #include "opencl.h"
 #include "queue.h"
 #include "svm_buffers.h"
@@ -37,8 +36,8 @@ struct Device {
   int vector = 4;                ///< how many floats it computes at once: 4, 8 or 16
   std::atomic<std::size_t> used = 0;
   SvmBuffers svm_buffers;
-  Faults faults;
   std::unique_ptr<Queue> default_queue;
+  std::unique_ptr<Queue> pinning_queue;  ///< maps pinned memory, which waits for no stream
   std::mutex mutex;
   std::vector<std::unique_ptr<Queue>> queues;  ///< of the other streams
 };

@@ -177,7 +177,7 @@ void run(const Expression& expression, c10::ScalarType number, const at::Tensor&
   launch.tensor(out);
   for (const at::Tensor* const input : inputs) {
     if (is_number(*input)) {
-      launch.number(value_of(*input), number);
+      launch.number(wrapped(value_of(*input), number), number);
     } else {
       launch.tensor(*input);
     }
@@ -212,6 +212,21 @@ void elementwise(const Expression& expression, c10::ScalarType number, const at:
                  std::initializer_list<const at::Tensor*> inputs, const at::Scalar& x,
                  const at::Scalar& y) {
   run(expression, number, out, inputs, x, y);
+}
+
+at::Scalar wrapped(const at::Scalar& value, c10::ScalarType type) {
+  if (type == at::kBool) return value;
+  if (type != at::kInt && type != at::kLong) return static_cast<float>(value.toDouble());
+  const std::int64_t whole = value.type() == c10::ScalarType::UInt64
+                                 ? static_cast<std::int64_t>(value.toUInt64())
+                                 : value.to<std::int64_t>();
+  return type == at::kInt ? static_cast<std::int32_t>(whole) : whole;
+}
+
+at::Scalar written(const at::Scalar& value, c10::ScalarType type) {
+  if (type == at::kHalf) return static_cast<float>(value.to<c10::Half>());
+  if (type == at::kBFloat16) return static_cast<float>(value.to<c10::BFloat16>());
+  return value;
 }
 
 at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tensor*> inputs) {

@@ -19,10 +19,19 @@ struct Expression {
 
 /// Writes the expression's value for each element of `out`. Inputs are broadcast to the shape of
 /// `out`, and converted to the dtype `number`, in which it is computed; they may be numbers on the
-/// CPU. An input may be `out` itself.
+/// CPU. An input may be `out` itself. Throws PyTorch's error if `x` or `y` is too large for
+/// `number`.
 void elementwise(const Expression& expression, c10::ScalarType number, const at::Tensor& out,
                  std::initializer_list<const at::Tensor*> inputs, const at::Scalar& x = 0,
                  const at::Scalar& y = 0);
+
+/// A number as a kernel computes with it where PyTorch has a tensor of the number: one that is too
+/// large for the dtype is infinite, or its last bits. Numbers of `elementwise` must fit.
+at::Scalar wrapped(const at::Scalar& value, c10::ScalarType type);
+
+/// A number that an operator writes into a tensor of a dtype. Throws PyTorch's error if it is too
+/// large.
+at::Scalar written(const at::Scalar& value, c10::ScalarType type);
 
 /// A new tensor for a result of the inputs, of the shape and with the strides that PyTorch gives
 /// it.

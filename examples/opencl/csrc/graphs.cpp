@@ -15,8 +15,7 @@ namespace ocl {
 namespace {
 
 struct Graph {
-  cl_command_buffer_khr buffer = nullptr;
-  std::vector<cl_kernel> kernels;
+  Recorded recorded;
   bool overlaps = false;    ///< whether it may be queued again before it has completed
   cl_event last = nullptr;  ///< of its last run, if they must not overlap
 };
@@ -71,41 +70,43 @@ void Runtime::begin_capture(backendkit::StreamHandle stream, int index) {
 }
 
 backendkit::GraphHandle Runtime::end_capture(backendkit::StreamHandle stream, int index) {
-  auto [buffer, kernels] = queue_of(stream, index).end_capture();
-  return new Graph{buffer, std::move(kernels), may_overlap(device_at(index))};
+  return new Graph{queue_of(stream, index).end_capture(), may_overlap(device_at(index))};
 }
 
 void Runtime::instantiate_graph(backendkit::GraphHandle graph, int index) {
-  if (graph_of(graph).kernels.empty()) return;
+  const Recorded& recorded = graph_of(graph).recorded;
+  if (recorded.kernels.empty()) return;
   const CommandBuffers& buffers = command_buffers_of(device_at(index));
-  check("clFinalizeCommandBufferKHR", buffers.finalize(graph_of(graph).buffer));
+  check("clFinalizeCommandBufferKHR", buffers.finalize(recorded.commands));
 }
 
 void Runtime::replay_graph(backendkit::GraphHandle graph, backendkit::StreamHandle stream,
                            int index) {
   Graph& one = graph_of(graph);
-  if (one.kernels.empty()) return;
+  if (one.recorded.kernels.empty()) return;
   if (one.last != nullptr) {
     api().clWaitForEvents(1, &one.last);  // a failure is told by the stream
     api().clReleaseEvent(one.last);
     one.last = nullptr;
   }
-  queue_of(stream, index).add("graph", [&](cl_command_queue queue, cl_event* event) {
-    const cl_int status =
-        command_buffers_of(device_at(index)).enqueue(1, &queue, one.buffer, 0, nullptr, event);
+  Queue& queue = queue_of(stream, index);
+  queue.add("graph", [&](cl_command_queue where, cl_event* event) {
+    const cl_int status = command_buffers_of(device_at(index))
+                              .enqueue(1, &where, one.recorded.commands, 0, nullptr, event);
     if (status == CL_SUCCESS && !one.overlaps) {
       one.last = *event;
       api().clRetainEvent(one.last);
     }
     return status;
   });
+  queue.expect(one.recorded.faults);
 }
 
 void Runtime::destroy_graph(backendkit::GraphHandle graph, int index) {
   Graph* const one = &graph_of(graph);
   if (one->last != nullptr) api().clReleaseEvent(one->last);
-  const cl_int status = command_buffers_of(device_at(index)).release(one->buffer);
-  for (cl_kernel const kernel : one->kernels) api().clReleaseKernel(kernel);
+  const cl_int status = command_buffers_of(device_at(index)).release(one->recorded.commands);
+  for (cl_kernel const kernel : one->recorded.kernels) api().clReleaseKernel(kernel);
   delete one;
   check("clReleaseCommandBufferKHR", status);
 }

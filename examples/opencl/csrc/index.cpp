@@ -84,6 +84,8 @@ at::Tensor index_select(const at::Tensor& self, std::int64_t dim, const at::Tens
   TORCH_CHECK(self.dim() > 0 || index.numel() == 1,
               "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
               " value(s)");
+  TORCH_CHECK(self.dim() == 0 || self.size(axis) > 0 || index.numel() == 0,
+              "index_select(): self indexing axis dim should be positive");
   const at::Tensor data = with_a_dimension(self);
   at::DimVector sizes(data.sizes()), strides(data.strides());
   const auto place = static_cast<std::size_t>(axis);
@@ -161,7 +163,15 @@ void index(const at::Tensor& self, at::IOptTensorListRef indices, at::DimVector,
     all.push_back(one.has_value() ? *one : at::Tensor());
   }
   at::assert_no_internal_overlap(out);
-  read("index", chosen_by(self, all), out);
+  const Chosen chosen = chosen_by(self, all);
+  if (chosen.choosers.size() <= kMostChoosers) return read("index", chosen, out);
+  c10::List<std::optional<at::Tensor>> list;
+  for (const at::Tensor& one : all) {
+    list.push_back(one.defined() ? std::optional(one) : std::nullopt);
+  }
+  at::Tensor to = out;
+  Fallback<at::Tensor&(const at::Tensor&, const c10::List<std::optional<at::Tensor>>&,
+                       at::Tensor&)>::call("aten::index", "Tensor_out", self, list, to);
 }
 
 at::Tensor& index_put_impl_(at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices,
@@ -173,10 +183,11 @@ at::Tensor& index_put_impl_(at::Tensor& self, const c10::List<std::optional<at::
               "Index put requires the source and destination dtypes match, got ",
               self.scalar_type(), " for the destination and ", values.scalar_type(),
               " for the source.");
-  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) {
+  const auto fall_back = [&]() -> at::Tensor& {
     return Fallback<decltype(index_put_impl_)>::call("aten::_index_put_impl_", "", self, indices,
                                                      values, accumulate, false);
-  }
+  };
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) return fall_back();
   std::vector<at::Tensor> all;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::optional<at::Tensor> one = indices.get(i);
@@ -193,6 +204,7 @@ at::Tensor& index_put_impl_(at::Tensor& self, const c10::List<std::optional<at::
     return self;
   }
   const Chosen chosen = chosen_by(self, all);
+  if (chosen.choosers.size() > kMostChoosers) return fall_back();
   TORCH_CHECK(at::is_expandable_to(values.sizes(), chosen.data.sizes()),
               "shape mismatch: value tensor of shape ", values.sizes(),
               " cannot be broadcast to indexing result of shape ", chosen.data.sizes());

@@ -11,9 +11,8 @@ namespace ocl {
 
 namespace {
 
-constexpr std::size_t kMost = 8;         // dimensions
-constexpr std::size_t kMostIndices = 4;  // tensors
-constexpr std::size_t kStrides = 2 + kMostIndices;
+constexpr std::size_t kMost = 8;  // dimensions
+constexpr std::size_t kStrides = 2 + kMostChoosers;
 
 /// A dimension of the result; the strides are those of the data, of the other tensor, and of the
 /// indices.
@@ -61,18 +60,19 @@ template <class Index>
 struct Layout {
   Index rank;
   std::array<Index, kMost> sizes{}, data{}, other{};
-  std::array<std::array<Index, kMost>, kMostIndices> indices{};
-  std::array<Index, kMostIndices> steps{}, limits{}, dims{};
+  std::array<std::array<Index, kMost>, kMostChoosers> indices{};
+  std::array<Index, kMostChoosers> steps{}, limits{}, dims{};
   Index skipped;
 
   Layout(const std::vector<Dimension>& all, const Chosen& chosen)
-      : rank(static_cast<Index>(all.size())), skipped(static_cast<Index>(chosen.skipped)) {
+      : rank(static_cast<Index>(all.size())),
+        skipped(static_cast<Index>(chosen.skipped.value_or(0))) {
     for (std::size_t d = 0; d < all.size(); ++d) {
       const auto stride = [&](std::size_t i) { return static_cast<Index>(all[d].strides[i]); };
       sizes[d] = static_cast<Index>(all[d].size);
       data[d] = stride(0);
       other[d] = stride(1);
-      for (std::size_t i = 0; i < kMostIndices; ++i) indices[i][d] = stride(2 + i);
+      for (std::size_t i = 0; i < kMostChoosers; ++i) indices[i][d] = stride(2 + i);
     }
     for (std::size_t i = 0; i < chosen.choosers.size(); ++i) {
       steps[i] = static_cast<Index>(chosen.choosers[i].step);
@@ -103,16 +103,20 @@ const char* raw_type(std::size_t bytes) {
 
 enum class Direction : std::uint8_t { kRead, kWrite, kAdd };
 
+/// Too many dimensions for a kernel: one after the other, by the first.
+void by_parts(const char* op, Direction direction, const Chosen& chosen, const at::Tensor& other);
+
 void run(const char* op, Direction direction, const Chosen& chosen, const at::Tensor& other) {
   if (other.numel() == 0) return;
+  TORCH_INTERNAL_ASSERT(chosen.choosers.size() <= kMostChoosers);
   const std::vector<Dimension> all = dimensions(chosen, other);
-  TORCH_CHECK(all.size() <= kMost && chosen.choosers.size() <= kMostIndices, op, ": more than ",
-              kMost, " dimensions or ", kMostIndices, " indices");
+  if (all.size() > kMost) return by_parts(op, direction, chosen, other);
   const bool small = is_small(chosen, other), lines = has_lines(all[0]);
   const Dtype dtype = dtype_of(chosen.data.scalar_type());
   const std::size_t bytes = chosen.data.itemsize();
   std::uint64_t macros = static_cast<std::uint64_t>(direction) | (small ? 4U : 0U) |
-                         (lines ? 8U : 0U) | (chosen.wraps ? 16U : 0U);
+                         (lines ? 8U : 0U) | (chosen.wraps ? 16U : 0U) |
+                         (chosen.skipped.has_value() ? 32U : 0U);
   macros = macros << 4 | chosen.choosers.size();
   macros = macros << 4 | (direction == Direction::kAdd ? static_cast<unsigned>(dtype.code) : 15U);
   macros = macros << 4 | bytes;
@@ -122,7 +126,8 @@ void run(const char* op, Direction direction, const Chosen& chosen, const at::Te
            "\n#define INDEX " + (small ? "int" : "long") + "\n#define RAW " + raw_type(bytes) +
            "\n#define TYPE " + dtype.name + "\n#define INDICES " +
            std::to_string(chosen.choosers.size()) + (lines ? "\n#define LINES" : "") +
-           (chosen.wraps ? "\n#define WRAP" : "") + "\n";
+           (chosen.wraps ? "\n#define WRAP" : "") +
+           (chosen.skipped.has_value() ? "\n#define SKIP" : "") + "\n";
   });
   if (small) {
     launch.value(static_cast<std::int32_t>(other.numel()));
@@ -134,6 +139,15 @@ void run(const char* op, Direction direction, const Chosen& chosen, const at::Te
   launch.tensor(reads ? other : chosen.data).tensor(reads ? chosen.data : other).faults();
   for (const Chooser& one : chosen.choosers) launch.tensor(one.index);
   launch.run_for(static_cast<std::size_t>(other.numel()));
+}
+
+void by_parts(const char* op, Direction direction, const Chosen& chosen, const at::Tensor& other) {
+  for (std::int64_t place = 0; place < other.size(0); ++place) {
+    Chosen part = chosen;
+    part.data = chosen.data.select(0, place);
+    for (Chooser& one : part.choosers) one.index = one.index.select(0, place);
+    run(op, direction, part, other.select(0, place));
+  }
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -16,13 +17,15 @@ struct Chooser {
   std::int64_t dim;
 };
 
+constexpr std::size_t kMostChoosers = 4;
+
 /// Elements of a tensor that indices choose, for each place of a result. `data` has the shape of
 /// the result, with a stride of 0 where its place does not matter.
 struct Chosen {
   at::Tensor data;
-  std::vector<Chooser> choosers;  ///< at most four
-  bool wraps = false;             ///< whether indices may count from the end
-  std::int64_t skipped = std::numeric_limits<std::int32_t>::min();  ///< left alone
+  std::vector<Chooser> choosers;        ///< at most kMostChoosers
+  bool wraps = false;                   ///< whether indices may count from the end
+  std::optional<std::int64_t> skipped;  ///< an index whose elements are left alone
 };
 
 /// Copies the chosen elements to `out`, which has the shape of the result, any strides, and the

@@ -44,6 +44,9 @@ class Launch {
     keep(device, variant, kernel_);
   }
 
+  /// Whether it becomes a part of a graph, and does not run now.
+  bool recorded() const { return queue_.recording(); }
+
   /// A tensor: the address, and the number of its first element there. A null one, if it is not
   /// defined. It has to live until the launch is queued: else another tensor may get its memory.
   Launch& tensor(at::Tensor&& tensor) = delete;

@@ -74,8 +74,11 @@ void nll_loss(const at::Tensor& self, const at::Tensor& target, at::OptionalTens
 
   const at::Tensor total = at::empty({}, factors.options());
   reduce(kSum, factors, std::nullopt, at::kFloat, total);
-  // Where it costs little to wait, the CPU's function raises the error of a wrong target.
-  if (device_at(device).is_cpu && std::isnan(total.item<float>())) return fall_back();
+  // Where it costs little to wait, the CPU's function raises the error of a wrong target. Nothing
+  // can wait for a graph that is recorded.
+  if (device_at(device).is_cpu && !launch.recorded() && std::isnan(total.item<float>())) {
+    return fall_back();
+  }
   if (each) {
     if (!losses.is_same(output)) output.copy_(losses);
     elementwise(kZero, total_weight.scalar_type(), total_weight, {});

@@ -135,7 +135,14 @@ at::Tensor& zero_(at::Tensor& self) {
 }
 
 at::Tensor& fill_(at::Tensor& self, const at::Scalar& value) {
-  elementwise({"fill_", "x"}, self.scalar_type(), self, {}, value);
+  elementwise({"fill_", "x"}, self.scalar_type(), self, {}, written(value, self.scalar_type()));
+  return self;
+}
+
+at::Tensor& fill_tensor_(at::Tensor& self, const at::Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+              value.dim(), " dimensions.");
+  elementwise({"fill_", "a"}, self.scalar_type(), self, {&value});
   return self;
 }
 

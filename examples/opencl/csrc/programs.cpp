@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <iterator>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -67,9 +67,11 @@ struct Cached {
   }
 };
 
+/// What a file has; empty or a part of it if the file cannot be read.
 std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(text).str();
 }
 
 /// Writes beside the file and renames, so that other processes see all of it or nothing. A folder

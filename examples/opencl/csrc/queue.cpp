@@ -1,5 +1,7 @@
 #include "queue.h"
 
+#include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -46,13 +48,14 @@ void Queue::retire() {
 }
 
 void Queue::check_not_recording(const char* what) const {
-  if (recording_ == nullptr) return;
+  if (!recording_) return;
   throw std::runtime_error(std::string("a graph of OpenCL cannot have `") + what + "`");
 }
 
-std::pair<cl_command_buffer_khr, std::vector<cl_kernel>> Queue::end_capture() {
+Recorded Queue::end_capture() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return {recording_.exchange(nullptr), std::exchange(kernels_, {})};
+  recording_ = false;
+  return std::exchange(recorded_, {});
 }
 
 cl_event Queue::marker() {
@@ -69,10 +72,23 @@ cl_event Queue::marker() {
 }
 
 cl_mem Queue::faults() {
-  Device& device = device_at(device_);
+  cl_context const context = device_at(device_).context;
   const std::lock_guard<std::mutex> lock(mutex_);
-  may_fault_ = true;
-  return device.faults.memory(device.context, recording_ != nullptr);
+  std::shared_ptr<Faults>& faults = recording_ ? recorded_.faults : faults_;
+  if (faults == nullptr) faults = std::make_shared<Faults>(context);
+  if (!recording_) add_expected(faults);
+  return faults->memory();
+}
+
+void Queue::expect(const std::shared_ptr<Faults>& faults) {
+  if (faults == nullptr) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  add_expected(faults);
+}
+
+void Queue::add_expected(const std::shared_ptr<Faults>& faults) {
+  const bool known = std::find(expected_.begin(), expected_.end(), faults) != expected_.end();
+  if (!known) expected_.push_back(faults);
 }
 
 void Queue::wait() {
@@ -83,9 +99,17 @@ void Queue::wait() {
 }
 
 void Queue::raise_fault() {
-  Faults& faults = device_at(device_).faults;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (std::exchange(may_fault_, false) || faults.in_graphs()) faults.raise(queue_);
+  std::vector<std::shared_ptr<Faults>> expected;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    expected.swap(expected_);
+  }
+  std::optional<std::string> first;
+  for (const auto& faults : expected) {  // without the lock: others may queue meanwhile
+    const std::optional<std::string> found = faults->take(queue_);
+    if (!first.has_value()) first = found;
+  }
+  if (first.has_value()) throw std::out_of_range(*first);
 }
 
 bool Queue::idle() {

@@ -3,17 +3,25 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "faults.h"
 #include "opencl.h"
 
 namespace ocl {
 
 /// How far a command is: CL_COMPLETE, more if it has not completed, less if it failed.
 cl_int status_of(cl_event event);
+
+/// What a queue has recorded for a graph.
+struct Recorded {
+  cl_command_buffer_khr commands = nullptr;
+  std::vector<cl_kernel> kernels;  ///< those of the commands
+  std::shared_ptr<Faults> faults;  ///< null if no kernel has indices
+};
 
 /// An in-order queue of a device, which is a stream for PyTorch. Remembers what it queued, so that
 /// work which fails later is named when somebody waits. Any thread may call any function.
@@ -38,28 +46,32 @@ class Queue {
   void add_kernel(const char* what, cl_kernel kernel, const Enqueue& enqueue,
                   const Record& record) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (recording_ == nullptr) return queue(what, enqueue);
-    kernels_.push_back(kernel);
-    check(what, record(recording_));
+    if (!recording_) return queue(what, enqueue);
+    recorded_.kernels.push_back(kernel);
+    check(what, record(recorded_.commands));
   }
 
   /// From now on, commands are recorded: `make` gets the queue and returns the place for them.
   template <class Make>
   void begin_capture(const Make& make) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    recording_ = make(queue_);
+    recorded_.commands = make(queue_);
+    recording_ = true;
   }
 
-  /// The commands, and their kernels.
-  std::pair<cl_command_buffer_khr, std::vector<cl_kernel>> end_capture();
+  Recorded end_capture();
 
-  bool recording() const { return recording_ != nullptr; }
+  bool recording() const { return recording_; }
 
   /// An event that completes with all that is queued so far; the caller releases it.
   cl_event marker();
 
-  /// Memory for a kernel that reports indices that are out of range, and is about to be queued.
+  /// Memory for a kernel that reports indices that are out of range, and is about to be queued or
+  /// recorded.
   cl_mem faults();
+
+  /// Lets the next wait look at what the kernels of a graph report, which has just been queued.
+  void expect(const std::shared_ptr<Faults>& faults);
 
   /// Waits until all that was queued has completed. Throws if any of it failed, or had an index
   /// that is out of range.
@@ -68,8 +80,8 @@ class Queue {
   /// Whether all that was queued has completed. Throws if any of it failed.
   bool idle();
 
-  /// Throws if a kernel had an index that is out of range, and forgets that. Waits, if there was a
-  /// kernel that has indices.
+  /// Throws std::out_of_range if a kernel had an index that is out of range, and forgets that.
+  /// Waits, if there was a kernel that has indices.
   void raise_fault();
 
   /// Throws if work failed, and forgets that.
@@ -88,6 +100,7 @@ class Queue {
     keep(what, event);
   }
 
+  void add_expected(const std::shared_ptr<Faults>& faults);
   void keep(const char* what, cl_event event);
   void check_not_recording(const char* what) const;
   void retire();
@@ -97,10 +110,11 @@ class Queue {
   const int device_;
   std::deque<Queued> queued_;  ///< what has not completed when this was last asked
   std::size_t unflushed_ = 0;
-  bool may_fault_ =
-      false;  ///< whether a kernel that reports indices was queued since the last wait
-  std::atomic<cl_command_buffer_khr> recording_ = nullptr;  ///< of the graph, while it is captured
-  std::vector<cl_kernel> kernels_;                          ///< of that graph
+  std::shared_ptr<Faults> faults_;  ///< of the kernels that are queued here, once one has indices
+  /// Where kernels that were queued since the last wait may have reported something.
+  std::vector<std::shared_ptr<Faults>> expected_;
+  std::atomic<bool> recording_ = false;
+  Recorded recorded_;    ///< so far, while this queue records
   std::string failure_;  ///< of the first command that failed since the last one was reported
 };
 

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 #include <backendkit/handles.h>
@@ -255,7 +257,9 @@ double Runtime::elapsed_ms(backendkit::EventHandle start, backendkit::EventHandl
 backendkit::MemoryInfo Runtime::memory_info(int index) {
   const Device& device = device_at(index);
   const std::size_t used = device.used;
-  return {device.memory - std::min(used, device.memory), device.memory};
+  return {.free = device.memory - std::min(used, device.memory),
+          .total = device.memory,
+          .largest = number_of<cl_ulong>(device.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE)};
 }
 
 void* Runtime::allocate_host(std::size_t bytes) {
@@ -264,14 +268,16 @@ void* Runtime::allocate_host(std::size_t bytes) {
   cl_mem const buffer = api().clCreateBuffer(
       device.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &status);
   if (status != CL_SUCCESS) return nullptr;
+  const auto release = [](cl_mem one) { api().clReleaseMemObject(one); };
+  std::unique_ptr<std::remove_pointer_t<cl_mem>, decltype(release)> held(buffer, release);
   void* pointer = nullptr;
-  device.default_queue->add("clEnqueueMapBuffer", [&](cl_command_queue where, cl_event* event) {
+  device.pinning_queue->add("clEnqueueMapBuffer", [&](cl_command_queue where, cl_event* event) {
     pointer = api().clEnqueueMapBuffer(where, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
                                        0, nullptr, event, &status);
     return status;
   });
   const std::lock_guard<std::mutex> lock(pinned_mutex);
-  pinned().emplace(static_cast<char*>(pointer), Pinned{buffer, bytes, current});
+  pinned().emplace(static_cast<char*>(pointer), Pinned{held.release(), bytes, current});
   return pointer;
 }
 
@@ -281,7 +287,7 @@ void Runtime::deallocate_host(void* pointer, std::size_t) {
     const std::lock_guard<std::mutex> lock(pinned_mutex);
     block = pinned().extract(static_cast<char*>(pointer)).mapped();
   }
-  Queue& queue = *device_at(block.device).default_queue;
+  Queue& queue = *device_at(block.device).pinning_queue;
   queue.add("clEnqueueUnmapMemObject", [&](cl_command_queue where, cl_event* event) {
     return api().clEnqueueUnmapMemObject(where, block.buffer, pointer, 0, nullptr, event);
   });

@@ -31,6 +31,9 @@ struct OutOfMemory {
     if (info) {
       text += ". " + where + " has a total capacity of " + readable(info->total) + " of which " +
               readable(info->free) + " is free.";
+      if (info->largest != 0 && bytes > info->largest) {
+        text += " The driver allocates at most " + readable(info->largest) + " at once.";
+      }
       if (fraction < 1) {
         const double allowed = static_cast<double>(info->total) * fraction;
         text += " " + readable(static_cast<std::size_t>(allowed)) + " allowed.";

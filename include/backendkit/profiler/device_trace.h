@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <backendkit/captures.h>
 #include <backendkit/device/device.h>
 #include <backendkit/profiler/kineto.h>
 #include <backendkit/profiler/timed_event.h>
@@ -144,11 +145,13 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     if (call.session == latest_) call.start = latest_->event(device);
   }
 
-  /// A point in the work of a device's current stream; null while not recording.
+  /// A point in the work of a device's current stream; null while not recording, and for work that
+  /// a graph records.
   Time event(c10::DeviceIndex device) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!recording_) return nullptr;
     try {
+      if (Captures::recording(device, Streams<Runtime>::current(device))) return nullptr;
       if (origins_.find(device) == origins_.end()) {
         auto first = std::make_unique<TimedEvent<Runtime>>(device);
         first->synchronize();

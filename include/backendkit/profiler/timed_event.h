@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <backendkit/captures.h>
 #include <backendkit/device/device.h>
 #include <backendkit/device/display_name.h>
 #include <backendkit/device/event.h>
@@ -22,8 +23,9 @@ void warn_without_timing() {
                   ": its Runtime does not implement `", missing_timing_function<Runtime>(), "`");
 }
 
-/// A point in the work of a device's current stream whose time can be measured. Raises
-/// NotImplementedError if the Runtime has no events with timing.
+/// A point in the work of a device's current stream whose time can be measured. Work that a graph
+/// records does not run now, so it has no times. Raises NotImplementedError if the Runtime has no
+/// events with timing.
 template <class Runtime>
 class TimedEvent {
  public:
@@ -32,6 +34,7 @@ class TimedEvent {
       Devices<Runtime>::checked(device);
       Devices<Runtime>::use();
       stream_ = Streams<Runtime>::current(device);
+      if (Captures::recording(device, stream_)) return;
       handle_ = recorded_event<Runtime>(device, stream_, true);
     } else {
       missing("timing for profilers", missing_timing_function<Runtime>());
@@ -41,7 +44,8 @@ class TimedEvent {
   /// A forked child keeps the driver's event, because it cannot use the driver.
   ~TimedEvent() {
     if constexpr (HasElapsedMs<Runtime>) {
-      if (!Devices<Runtime>::forked()) Driver<Runtime>::destroy_event(handle_, device_);
+      if (handle_ == nullptr || Devices<Runtime>::forked()) return;
+      Driver<Runtime>::destroy_event(handle_, device_);
     }
   }
   TimedEvent(const TimedEvent&) = delete;
@@ -49,15 +53,15 @@ class TimedEvent {
 
   void synchronize() const {
     if constexpr (HasElapsedMs<Runtime>) {
-      Driver<Runtime>::synchronize_event(handle_, device_);
+      if (handle_ != nullptr) Driver<Runtime>::synchronize_event(handle_, device_);
     }
   }
 
   /// Milliseconds between two events of one device; waits for both. 0 for events of two devices,
-  /// whose clocks are unrelated.
+  /// whose clocks are unrelated, and for those without a time.
   double ms_since([[maybe_unused]] const TimedEvent& start) const {
     if constexpr (HasElapsedMs<Runtime>) {
-      if (start.device_ != device_) return 0;
+      if (start.device_ != device_ || !start.has_time() || !has_time()) return 0;
       start.synchronize();
       synchronize();
       return Driver<Runtime>::elapsed_ms(start.handle_, handle_, device_);
@@ -66,6 +70,7 @@ class TimedEvent {
     }
   }
 
+  bool has_time() const { return handle_ != nullptr; }
   c10::DeviceIndex device() const { return device_; }
   c10::StreamId stream() const { return stream_; }
 

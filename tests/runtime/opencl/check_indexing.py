@@ -106,6 +106,39 @@ def advanced() -> Iterator[Call]:
     yield "index", take, (whole((3, 4)), colon, None, indices((2,), 4))
 
 
+def of_many_dimensions() -> Iterator[Call]:
+    data, mask = whole((3, 4, 2, 3, 2)), torch.rand(3, 4, 2, 3, 2) > 0.5
+    some = indices((2,), 2)
+    yield "mask", take, (data, mask)
+    yield "mask", take, (data, slice(None), mask[0])
+    yield "mask", take, (data, mask[..., 0, 0], slice(None), indices((mask[..., 0, 0].sum(),), 2))
+    yield "mask", take, (data[1:2, :, 1:], mask[1:2, :, 1:])
+    yield "index", take, (data, *[some] * 4)
+    yield "mask", put(False), (data, whole((int(mask.sum()),)), mask)
+    for accumulate in (False, True):
+        order = torch.randperm(2)
+        yield "index_put", put(accumulate), (data, whole((2,)), *[order] * 4)
+    for order in (range(9, -1, -1), (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)):
+        ten = whole((2,) * 10).permute(*order)
+        place = indices((2,) * 10, 2).permute(*order)
+        yield "gather", torch.gather, (ten, 3, place)
+        yield "index_select", torch.index_select, (ten, 4, indices((3,), 2))
+        yield "scatter", scatter(5), (ten, permuted(ten, 5), whole((2,) * 10))
+        yield "scatter_add", scatter_add(5), (ten, place, whole((2,) * 10))
+
+
+def of_many_indices() -> Iterator[Call]:
+    """More than a kernel takes: the CPU computes these."""
+    data, some = whole((3, 4, 2, 3, 2)), indices((6,), 2)
+    mask = torch.rand(3, 4, 2, 3, 2) > 0.5
+    yield "mask", take, (data.transpose(0, 3), mask.transpose(0, 3))
+    places = torch.tensor([[0, 1], [3, 1], [1, 0], [2, 0], [1, 1]])
+    yield "index", take, (data, *[some] * 5)
+    yield "index", take, (data.transpose(0, 3)[:, ::2], *[some] * 5)
+    for accumulate in (False, True):
+        yield "index_put", put(accumulate), (data, whole((2,)), *places)
+
+
 def embeddings() -> Iterator[Call]:
     def call(weight: torch.Tensor, index: torch.Tensor, padding: int | None) -> tuple[object, ...]:
         leaf = weight.detach().requires_grad_()
@@ -151,12 +184,15 @@ def arange(dtype: torch.dtype, *limits: float) -> Callable[[torch.Tensor], torch
 def calls() -> Iterator[Call]:
     yield from along_a_dimension()
     yield from advanced()
+    yield from of_many_dimensions()
     yield from embeddings()
     yield from makers()
 
 
 def main() -> int:
     check(calls(), {"nonzero", "masked_fill_.Tensor"})
+    torch.ocl.reset_fallback_report()
+    check(of_many_indices(), {"index.Tensor_out", "_index_put_impl_", "nonzero"})
     return 0
 
 

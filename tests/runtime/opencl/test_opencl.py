@@ -65,6 +65,7 @@ def test_device_tests_pass(
         ("check_optimizers.py", 70),
         pytest.param("check_pointwise.py", 600, marks=pytest.mark.long),
         ("check_products.py", 700),
+        ("check_refusals.py", 250),
         ("check_random.py", 10),
         pytest.param("check_rows.py", 900, marks=pytest.mark.long),
     ],
@@ -268,6 +269,116 @@ print(x.cpu()[wrong.cpu()[0]].item(), x[wrong[:1]].item())
     assert said == "1.0 1.0"
 
 
+TWO_THREADS = """
+import threading
+x = torch.arange(8.0, device="ocl")
+torch.ocl.synchronize()
+wrong = []
+
+def use(place, expected):
+    index = torch.tensor([place], device="ocl")
+    with torch.ocl.stream(torch.ocl.Stream()):
+        for _ in range(200):
+            try:
+                found = x[index].item()
+            except RuntimeError:
+                found = "an error"
+            if found != expected:
+                wrong.append((place, found))
+
+torch.ocl.synchronize()
+threads = [threading.Thread(target=use, args=one) for one in ((99, "an error"), (1, 1.0))]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(wrong), wrong[:3])
+"""
+
+
+def test_an_index_out_of_range_is_an_error_of_its_own_stream(
+    python: Path, memory: str, cache: dict[str, str]
+) -> None:
+    assert says(python, TWO_THREADS, OPENCL_MEMORY=memory, **cache) == "0 []"
+
+
+GRAPH_FAULT = """
+x, place = torch.arange(8.0, device="ocl"), torch.tensor([1], device="ocl")
+graph, stream, other = torch.accelerator.Graph(), torch.Stream("ocl"), torch.ocl.Stream()
+torch.ocl.synchronize()
+with stream, graph:
+    found = x[place] + 1
+place.fill_(50)
+torch.ocl.synchronize()
+for where in (stream, other):
+    with where:
+        graph.replay()
+    torch.ocl.default_stream().synchronize()
+    try:
+        where.synchronize()
+    except RuntimeError as error:
+        print("index 50 is out of bounds" in str(error))
+place.fill_(2)
+torch.ocl.synchronize()
+with other:
+    graph.replay()
+print(found.item())
+"""
+
+
+def test_a_graph_with_an_index_out_of_range(
+    python: Path, memory: str, cache: dict[str, str]
+) -> None:
+    said = says(python, GRAPH_FAULT, OPENCL_MEMORY=memory, **cache)
+    assert said.split() == ["True", "True", "3.0"]
+
+
+def test_the_least_index_is_out_of_range(python: Path, cache: dict[str, str]) -> None:
+    code = "torch.arange(5.0, device='ocl')[torch.tensor([-2**31], device='ocl')].cpu()"
+    assert "index -2147483648 is out of bounds" in error(python, code, **cache)
+
+
+def test_a_loss_in_a_graph(python: Path, memory: str, cache: dict[str, str]) -> None:
+    code = """
+scores, target = torch.eye(3, device="ocl"), torch.tensor([0, 1, 2], device="ocl")
+graph, stream, two = torch.accelerator.Graph(), torch.Stream("ocl"), scores.sum() - 1
+expected = torch.nn.functional.cross_entropy(scores, target)
+torch.ocl.synchronize()
+with stream, graph:
+    loss = torch.nn.functional.cross_entropy(scores, target)
+    scores[0] = two
+with stream:
+    graph.replay()
+stream.synchronize()
+print(loss.item() == expected.item(), scores[0].tolist())
+"""
+    said = says(python, code, OPENCL_MEMORY=memory, **cache)
+    assert said == "True [2.0, 2.0, 2.0]"
+
+
+def test_pinning_waits_for_no_stream(python: Path, memory: str, cache: dict[str, str]) -> None:
+    """Neither the thread that pins memory nor those that queue work meanwhile."""
+    code = """
+a = torch.rand(1200, 1200).to("ocl")
+(a @ a) + 1
+torch.ocl.synchronize()
+event = torch.ocl.Event()
+for _ in range(200):
+    a = a @ a * 1e-3
+event.record()
+pinned = torch.empty(9_000_000, pin_memory=True)
+b = torch.ones(3, device="ocl") + 1
+print(event.query(), pinned.is_pinned(), b.tolist())
+"""
+    said = says(python, code, OPENCL_MEMORY=memory, **cache)
+    assert said == "False True [2.0, 2.0, 2.0]"
+
+
+def test_more_memory_than_the_driver_allocates_at_once(python: Path, memory: str) -> None:
+    most = int(says(python, "print(torch.ocl.mem_get_info()[1])"))
+    code = f"torch.empty({most - 1}, dtype=torch.uint8, device='ocl')"
+    said = error(python, code, OPENCL_MEMORY=memory)
+    assert "out of memory" in said and "The driver allocates at most " in said
+
+
 def test_devices_are_chosen(python: Path) -> None:
     count = "print(torch.ocl.device_count())"
     for wish, devices in (("1", "1"), ("cpu", "2"), ("1,0,cpu", "2"), ("PTHREAD", "2"), ("", "2")):
@@ -364,13 +475,17 @@ def test_compiled_kernels_are_kept(python: Path, tmp_path: Path) -> None:
     _, value = first_operators()
     files = {path: path.read_bytes() for path in folder.iterdir()}
     assert len(files) >= 2
-    for damage in (b"", b"nonsense", None, "cut"):
+    for damage in (b"", b"nonsense", None, "cut", "folder"):
         for path, whole in files.items():
+            if damage == "folder":
+                path.unlink()
+                path.mkdir()
+                continue
             wrong = bytes([*whole[:-1], whole[-1] ^ 1]) if damage is None else damage
             path.write_bytes(whole[: len(whole) // 2] if wrong == "cut" else wrong)
         assert first_operators()[1] == value
-        assert {path: path.read_bytes() for path in folder.iterdir()}.keys() == files.keys()
-        assert all(len(path.read_bytes()) > 1000 for path in files)
+        assert set(folder.iterdir()) == files.keys()
+        assert damage == "folder" or all(len(path.read_bytes()) > 1000 for path in files)
 
 
 def test_a_cache_that_is_off_or_cannot_be_written(python: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 //   INDICES   how many tensors of indices there are, 1 to 4
 //   LINES     if the indices are the same along the first dimension
 //   WRAP      if an index may count from the end
+//   SKIP      if the elements of one index are left alone
 
 #define MOST 8
 #define MOST_INDICES 4
@@ -19,7 +20,8 @@ typedef struct {
   INDEX skipped;                                   // an index whose elements are left alone
 } Layout;
 
-// What an operator did with an index that is out of range: the first in this queue is kept.
+// What an operator did with an index that is out of range: the first one is kept. `found` is 0, 1
+// while the rest is written, and then 2.
 typedef struct {
   int found, unused;
   long op, index, dim, size;
@@ -31,6 +33,8 @@ INDEX report(global Fault* fault, ulong op, long index, INDEX dim, INDEX size) {
     fault->index = index;
     fault->dim = dim;
     fault->size = size;
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    atomic_xchg((volatile global int*)&fault->found, 2);
   }
   return -1;
 }
@@ -75,7 +79,7 @@ typedef RAW Element;
     long index = index_##i[index_begin_##i + (offset)];                                  \
     const long given = index;                                                            \
     if (WRAPS && index < 0) index += l.limits[i];                                        \
-    if (given == l.skipped) {                                                            \
+    if (SKIPS && given == l.skipped) {                                                   \
       place = -1;                                                                        \
     } else if (index < 0 || index >= l.limits[i]) {                                      \
       place = report(fault, op, given, l.dims[i], l.limits[i]);                          \
@@ -88,6 +92,12 @@ typedef RAW Element;
 #define WRAPS 1
 #else
 #define WRAPS 0
+#endif
+
+#ifdef SKIP
+#define SKIPS 1
+#else
+#define SKIPS 0
 #endif
 
 #if INDICES > 1
