@@ -13,7 +13,7 @@ using ProcessGroups =
     backendkit::ProcessGroups<backendkit::HasCommunicators<::{{runtime}}>>;
 
 BACKENDKIT_LIBRARY_FRAGMENT(_{{package}}, library) {
-  ProcessGroups::define_all(library, "{{distributed}}");
+  ProcessGroups::define_all(library, "_{{package}}", "{{distributed}}");
 }
 
 BACKENDKIT_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {

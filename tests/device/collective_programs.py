@@ -233,7 +233,14 @@ def reduce(call):
     root, place = call.root()
     tensor = call.own()
     work = dist.reduce(tensor, place, operation(call.op), **call.options)
-    return work, lambda: call.rank == root and reduced(call.op, tensor, call.everyone())
+
+    def check():
+        if call.rank == root:
+            reduced(call.op, tensor, call.everyone())
+        else:  # as it was
+            same(tensor, call.own().cpu())
+
+    return work, check
 
 
 def reduce_scatter(call):
@@ -270,6 +277,29 @@ def one(here, collective, dtype, shape, fill=bits, **how):
     if work is not None:
         work.wait()
     check()
+
+
+def in_inference_mode(here, collective):
+    """Tensors of inference mode have no versions, which a write by PyTorch would raise."""
+    with torch.inference_mode():
+        one(here, collective, torch.float32, (4, 5), small)
+    one(here, collective, torch.float32, (4, 5), small)
+
+
+def unseen_by_autograd(here):
+    """What a group writes is no change of a tensor that autograd has saved, as with NCCL."""
+    weight = torch.ones(6, device=here.device, requires_grad=True)
+    scale = torch.full((6,), here.rank + 2.0, device=here.device)
+    parts = torch.zeros(6 * here.size, device=here.device)
+    (weight * scale).sum().backward(retain_graph=True)
+    loss = (weight * scale).sum()
+    before = [one._version for one in (scale, parts)]
+    dist.broadcast(scale, 0)
+    dist.all_reduce(scale)
+    dist.all_gather_into_tensor(parts, scale)
+    assert [one._version for one in (scale, parts)] == before
+    loss.backward()
+    same(parts, torch.full((6 * here.size,), 2.0 * here.size))
 
 
 def uneven(here, collective, dtype):

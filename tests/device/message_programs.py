@@ -97,6 +97,11 @@ def batch_of_several(here):
         same(tensor, bits(other, (number + 1,), torch.float32, number))
 
 
+def batch_in_inference_mode(here):
+    with torch.inference_mode():
+        batch(here)
+
+
 def batch_whose_first_message_comes_last(here):
     """All results of a batch are there after its wait, in whatever order they came."""
     sizes = {1: 2**23, 2: 10}

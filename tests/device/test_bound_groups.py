@@ -44,6 +44,7 @@ def test_messages_are_in_order_with_the_stream(ranks, count):
         bound.failing_batch,
         bound.other_layouts,
         bound.in_a_pair,
+        messages.batch_in_inference_mode,
         works.in_groups_of_one,
         works.subgroups,
         works.cpu_and_device,

@@ -93,6 +93,19 @@ def test_async_op(ranks, collective):
     ranks(programs.one, collective, torch.float32, (4, 5), fill, async_op=True)
 
 
+@pytest.mark.parametrize("collective", each(MOVES + REDUCTIONS))
+def test_in_inference_mode(ranks, collective):
+    ranks(programs.in_inference_mode, collective)
+
+
+def test_batch_in_inference_mode(ranks):
+    ranks(messages.batch_in_inference_mode)
+
+
+def test_autograd_does_not_see_it(ranks):
+    ranks(programs.unseen_by_autograd)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_data_of_sizes_about_powers_of_two(ranks, size):
     ranks(programs.one, programs.broadcast, torch.uint8, (size,))
@@ -202,6 +215,10 @@ def test_reductions_of_megabytes(ranks, collective, op):
 
 
 # --- works and futures ------------------------------------------------------------------------
+
+
+def test_wait_for_a_time(ranks):
+    ranks(works.wait_for_a_time)
 
 
 def test_states_of_a_work(ranks):

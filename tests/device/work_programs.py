@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -101,6 +103,27 @@ def many_at_once(here, reverse):
         work.wait()
     for check in checks:
         check()
+
+
+def wait_for_a_time(here):
+    """A wait with a time-out lets the host wait until the result is there, or is an error."""
+    tensor = torch.ones(3, device=here.device)
+    dist.all_reduce(tensor)  # the first one of a group takes long itself
+    synchronize(here)
+    dist.barrier()
+    if here.rank == 1:
+        time.sleep(1.5)
+    work = dist.all_reduce(tensor, async_op=True)
+    if here.rank != 1:
+        try:
+            work.wait(datetime.timedelta(milliseconds=200))
+        except dist.DistBackendError as error:
+            assert "is not done after 200 ms" in str(error)
+        else:
+            raise AssertionError("the wait ended although a rank did not come")
+    work.wait(datetime.timedelta(seconds=60))
+    assert work.is_completed()
+    same(tensor, torch.full((3,), float(here.size**2)))
 
 
 def in_place_after_wait(here, count):

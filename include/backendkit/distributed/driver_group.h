@@ -92,7 +92,7 @@ class DriverGroup {
     WorkPtr work;
     try {
       const c10::StreamGuard guard(stream);
-      const at::NoGradGuard no_gradient;
+      const at::AutoDispatchBelowADInplaceOrView below;  // as StagedGroup::guarded
       StreamHandle const handle = device_facts().handle(stream.device_index(), stream.id());
       if (!launch(Place{*device_facts().collectives, watch_->communicator(), handle,
                         stream.device_index()}))

@@ -29,16 +29,18 @@ class Lane {
     state_->one_thread = one_thread;
   }
 
+  /// Throws std::system_error if the process cannot have another thread; the task does not run
+  /// then.
   void run(Task task) {
     {
       const std::lock_guard<std::mutex> lock(state_->mutex);
-      state_->tasks.push_back(std::move(task));
       const bool enough =
-          state_->one_thread ? state_->threads > 0 : state_->idle >= state_->tasks.size();
+          state_->one_thread ? state_->threads > 0 : state_->idle > state_->tasks.size();
       if (!enough) {
+        std::thread(&Lane::work, state_).detach();  // it waits for the mutex
         ++state_->threads;
-        std::thread(&Lane::work, state_).detach();
       }
+      state_->tasks.push_back(std::move(task));
     }
     state_->changed.notify_all();
   }

@@ -10,6 +10,7 @@
 
 #include <torch/library.h>
 
+#include <backendkit/distributed/first_use.h>
 #include <backendkit/distributed/staged_backend.h>
 #include <backendkit/distributed/timer.h>
 
@@ -22,9 +23,10 @@ namespace backendkit {
 template <bool kHasDriver>
 class ProcessGroups {
  public:
-  /// `name` is what `torch.distributed.get_backend` returns.
-  static void define_all(torch::Library& library, const char* name) {
+  /// `space` is the library's namespace; `name` is what `torch.distributed.get_backend` returns.
+  static void define_all(torch::Library& library, const char* space, const char* name) {
     name_ = name;
+    FirstUse::define_all(library, space);
     library.def(
         "attach_process_group(__torch__.torch.classes.c10d.ProcessGroup group, int timeout_ms) "
         "-> ()",

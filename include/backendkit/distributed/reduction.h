@@ -62,6 +62,10 @@ class Reduction {
     if (op_ == c10d::ReduceOp::AVG) {
       if (values.is_floating_point()) {
         values.div_(ranks_);
+      } else if (dtype_ == kUInt64) {
+        auto* const bits =
+            reinterpret_cast<std::uint64_t*>(values.mutable_data_ptr<std::int64_t>());
+        for (std::int64_t i = 0; i < values.numel(); ++i) bits[i] /= static_cast<unsigned>(ranks_);
       } else {
         values.div_(ranks_, "trunc");
       }

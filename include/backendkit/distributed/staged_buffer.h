@@ -56,10 +56,7 @@ class StagedBuffer {
   /// whether the stream does anything.
   bool finish(const c10::Stream& stream) const {
     const bool is_dense = dense_.is_same(tensor_);
-    if (!is_dense) {
-      const at::NoGradGuard no_gradient;
-      tensor_.copy_(dense_);
-    }
+    if (!is_dense) tensor_.copy_(dense_);
     if (is_dense && is_shared_) return false;
     device_guard().recordDataPtrOnStream(tensor_.storage().data_ptr(), stream);
     device_guard().recordDataPtrOnStream(dense_.storage().data_ptr(), stream);

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <backendkit/distributed/c10d.h>
 #include <backendkit/distributed/lane.h>
 #include <backendkit/distributed/staged_buffer.h>
@@ -61,11 +63,13 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
         posted = post(*group->host_);
       });
       if (!posted) return;
-      group->waiters_.run([group, call, work, posted, type] {
-        group->end(call, work, [&] {
-          posted->wait();
-          call->bring_outputs();
-          return type == c10d::OpType::RECVANYSOURCE ? posted->sourceRank() : kNoSource;
+      group->guarded(call, work, [&] {
+        group->waiters_.run([group, call, work, posted, type] {
+          group->end(call, work, [&] {
+            posted->wait();
+            call->bring_outputs();
+            return type == c10d::OpType::RECVANYSOURCE ? posted->sourceRank() : kNoSource;
+          });
         });
       });
     });
@@ -175,11 +179,13 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   }
 
   /// Makes what `run` throws the end of the work. Errors of Gloo get the name of the group; those
-  /// of PyTorch and the driver have their own classes.
+  /// of PyTorch and the driver have their own classes. What `run` writes is no change that autograd
+  /// or inference mode knows of, as with Gloo and the driver, which write to memory.
   template <class Run>
   void guarded(const std::shared_ptr<Call>& call, const WorkPtr& work, const Run& run) {
     std::exception_ptr why;
     try {
+      const at::AutoDispatchBelowADInplaceOrView below;
       run();
       return;
     } catch (const c10::Error&) {

@@ -17,7 +17,6 @@ inline StagedGroup::WorkPtr all_reduce_sparse(StagedGroup& group, const at::Tens
     std::vector<at::Tensor> sum{values};
     const auto work = host.allreduce(sum, options);
     const auto bring = [=] {
-      const at::NoGradGuard no_gradient;
       const c10::StreamGuard guard(stream);  // on which the program uses the new elements
       tensor.copy_(sum[0]);                  // a detached tensor would get the elements for itself
     };

@@ -50,10 +50,10 @@ class StagedSteps {
     const Buffer& buffer = root ? call_.change(tensor) : call_.read(tensor);
     for_chunks(buffer.bytes(), 1, [&](std::int64_t begin, std::int64_t end) {
       const auto run = [=, &buffer](c10d::Backend& host) {
-        const at::Tensor raw = buffer.values(begin, end);
+        at::Tensor raw = buffer.values(begin, end);
+        // Gloo writes to the tensors of all ranks, and so does `load`.
+        if (!root && buffer.is_shared()) raw = raw.clone();
         Tensors values{reduction.load(raw)};
-        // Gloo writes to the tensors of all ranks.
-        if (!root && buffer.is_shared()) values[0] = values[0].clone();
         auto ours = options;
         ours.reduceOp = reduction.host_op();
         const auto work = host.reduce(values, ours);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,7 +58,8 @@ class StagedWork final : public c10d::Work {
     }
   }
 
-  /// Throws what the collective threw, and DistBackendError if it takes longer than `timeout`.
+  /// Lets the current stream wait for the outputs. With a `timeout`, the host waits too, and it is
+  /// a DistBackendError if they take longer. Throws what the collective threw.
   bool wait(std::chrono::milliseconds timeout) override {
     wait_on_host(timeout);
     synchronize();
@@ -66,14 +69,22 @@ class StagedWork final : public c10d::Work {
   /// Like `wait`, but no stream waits.
   void wait_on_host(std::chrono::milliseconds timeout) {
     device_facts().check_not_forked();
+    const bool forever = timeout <= std::chrono::milliseconds::zero();
+    const auto until = std::chrono::steady_clock::now() + timeout;
     std::unique_lock<std::mutex> lock(mutex_);
     const auto done = [&] { return completed_; };
-    if (timeout <= std::chrono::milliseconds::zero()) {
+    if (forever) {
       cv_.wait(lock, done);
-    } else if (!cv_.wait_for(lock, timeout, done)) {
-      C10_THROW_ERROR(DistBackendError, c10::str(name_, " on rank ", rank_, " is not done after ",
-                                                 timeout.count(), " ms"));
+    } else if (!cv_.wait_until(lock, until, done)) {
+      raise_late(timeout);
     }
+    const auto end = end_;
+    lock.unlock();
+    while (!forever && end && !end->point.passed()) {
+      if (std::chrono::steady_clock::now() >= until) raise_late(timeout);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    lock.lock();
     if (exception_) std::rethrow_exception(exception_);
   }
 
@@ -126,6 +137,11 @@ class StagedWork final : public c10d::Work {
   }
 
  private:
+  void raise_late(std::chrono::milliseconds timeout) const {
+    C10_THROW_ERROR(DistBackendError, c10::str(name_, " on rank ", rank_, " is not done after ",
+                                               timeout.count(), " ms"));
+  }
+
   /// Whether PyTorch's futures can order the streams of the device.
   static bool futures_know_streams() {
     return device_facts().has_streams && device_facts().has_events;

@@ -34,10 +34,11 @@ _GROUP: str = _device._build.DISTRIBUTED
 _c10d: Any = None  # torch.distributed.distributed_c10d, once the process group is registered
 _made = False  # whether this process has made a process group
 #: Of this thread. `count`: of the calls that want the device; `decided`: whether a group is made
-#: that will get its part for the device later, if at all; `used`: see `_note`; `named`: how the
-#: group that is made is called, and what for.
+#: that will get its part for the device later, if at all; `checked`: see `_noting_groups`; `named`:
+#: how the group that is made is called, and what for.
 _wishes = threading.local()
 _late: list[tuple[Any, Any, datetime.timedelta]] = []  # groups that wait for `attach_late`
+_called: Optional[torch.library.Library] = None  # with what the library calls
 
 
 def register_entry() -> None:
@@ -61,7 +62,7 @@ def register(c10d: types.ModuleType) -> None:
 
     Does nothing if the vendor has registered another one, or if PyTorch was built without Gloo.
     """
-    global _c10d
+    global _c10d, _called
     module: Any = c10d
     known: dict[str, str] = module.Backend.default_device_backend_map
     can = bool(_GROUP) and hasattr(_device._ops, "attach_process_group")
@@ -74,8 +75,10 @@ def register(c10d: types.ModuleType) -> None:
     replace(module, "_new_process_group_helper", _with_device)
     importlib.import_module("._parallel", __package__).patch_groups(module)
     for check in ("_check_single_tensor", "_check_tensor_list"):
-        replace(module, check, _note)
-    replace(module, "_rank_not_in_group", _attach_noted)
+        replace(module, check, _noting_tensors)
+    replace(module, "_rank_not_in_group", _noting_groups)
+    _called = torch.library.Library(_device._ops.name, "FRAGMENT")
+    _called.impl("use_group", _use_group, "CompositeExplicitAutograd")
     # Before the library's threads take the GIL from a Python that ends.
     atexit.register(_end)
 
@@ -216,6 +219,7 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
         elif undefined:
             # The store may have a server with a thread and a port, which end with the group.
             _late.append((weakref.ref(group, _forget), made[1], values["timeout"]))
+            _device._ops.await_use(len(_late))
         elif any(one.type == _NAME for one in group._device_types):
             _set_default(group)
         if bound and votes is not None and votes.get(connected) == b"1":
@@ -285,13 +289,27 @@ def attach_late(group: Any = None) -> None:
         _late.remove(one)
         if place in _c10d._world.pg_map:
             _attach(place, *one[1:])
+    _device._ops.await_use(len(_late))
+
+
+def _use_group(boxed: Any) -> None:
+    """Called by the library before an operator that uses a group for a tensor on the device."""
+    attach_late(_c10d.ProcessGroup.unbox(boxed))
 
 
 def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
     own = _c10d.PrefixStore(f"{_NAME}/", store)
     name = _c10d._world.pg_names[group]
     _wishes.named = (name, group.group_desc)
-    made = _make(own, group.rank(), group.size(), timeout)
+    try:
+        made = _make(own, group.rank(), group.size(), timeout)
+    except RuntimeError as error:
+        raise torch.distributed.DistBackendError(
+            f"{_GROUP}: the ranks of group `{name}` connect when they use it on the device for the "
+            "first time, and not all of them came: let all take part in its first operation there, "
+            f'or give `init_process_group` a `device_id` or `backend="{both()}"`, with which it '
+            "connects at once"
+        ) from error
     if _c10d.get_debug_level() == _c10d.DebugLevel.DETAIL:
         made = _c10d._create_process_group_wrapper(
             wrapped_pg=made,
@@ -309,30 +327,47 @@ def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
     _c10d._world.pg_backend_config[group] = both()
 
 
-def _note(original: Callable[..., None]) -> Callable[..., None]:
-    """Notes that the next group that PyTorch looks at is used for a tensor on the device."""
+def _calls(frame: types.FrameType) -> tuple[int, types.CodeType]:
+    """A call of a function, while it runs."""
+    return id(frame), frame.f_code
+
+
+def _noting_tensors(original: Callable[..., None]) -> Callable[..., None]:
+    """Calls `attach_late` before a collective of tensors on the device; see `_noting_groups`."""
 
     @functools.wraps(original)
     def check(param: Any, *arguments: Any, **options: Any) -> None:
         original(param, *arguments, **options)
-        if _late:
-            _wishes.used = is_on_device(param)
+        if not _late:
+            return
+        here = _calls(sys._getframe(1))
+        before, group = getattr(_wishes, "checked", (None, None))
+        used = is_on_device(param)
+        if before == here and isinstance(group, weakref.ref):
+            if used and group() is not None:
+                attach_late(group())
+        else:
+            _wishes.checked = (here, used)
 
     return check
 
 
-def _attach_noted(original: Callable[..., bool]) -> Callable[..., bool]:
-    """Calls `attach_late` before the first collective of tensors on the device in a group.
+def _noting_groups(original: Callable[..., bool]) -> Callable[..., bool]:
+    """The same. PyTorch's collectives check the tensors first and then whether this process is in
+    the group, or the other way round.
 
-    PyTorch checks the tensor first, and then whether this process is in the group.
+    The library sees all collectives besides, but for those of inference mode; see first_use.h.
     """
 
     @functools.wraps(original)
     def _rank_not_in_group(group: Any) -> bool:
         outside = original(group)
-        if _late and getattr(_wishes, "used", False) and not outside:
-            _wishes.used = False
-            attach_late(group)
+        if _late and not outside:
+            here = _calls(sys._getframe(1))
+            place = _c10d._get_default_group() if group is None else group
+            if getattr(_wishes, "checked", None) == (here, True):
+                attach_late(place)
+            _wishes.checked = (here, weakref.ref(place))
         return outside
 
     return _rank_not_in_group

@@ -87,6 +87,54 @@ def test_ways_to_start(begin: str, parts: str, tmp_path: Path) -> None:
     assert launch(START + begin + END, tmp_path) == expected
 
 
+COALESCED = """
+ends = torch.zeros(2, device=value.device)
+ends[rank] = rank + 1
+with dist._coalescing_manager(device=value.device):
+    dist.all_reduce(out)
+    dist.all_reduce(ends)
+out = ends
+"""
+#: What may be the first that a process does with the device in a group made before.
+FIRST = {
+    "all_to_all_single": "dist.all_to_all_single(out, value)",
+    "in inference mode": "with torch.inference_mode(): dist.all_to_all_single(out, value.clone())",
+    "functional": "out = functional.broadcast(value, 0, dist.group.WORLD) * both.to(out.device)",
+    "of C++": "dist._broadcast_coalesced(dist.group.WORLD, [out], 1 << 20, 0); out.copy_(both)",
+    "barrier": "dist.barrier(device_ids=[rank]); out.copy_(both)",
+    "coalesced": COALESCED,
+}
+FUNCTIONAL = """
+import torch.distributed._functional_collectives as functional
+dist.init_process_group()
+both = torch.tensor([1.0, 2.0])
+value = torch.full((2,), float(rank + 1), device=f"foo:{rank}")
+out = torch.zeros(2, device=value.device)
+"""
+
+
+@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST)
+def test_first_use_of_the_device(first: str, tmp_path: Path) -> None:
+    code = START + FUNCTIONAL + first + "\nresult(out.tolist())\ndist.destroy_process_group()"
+    assert launch(code, tmp_path) == [f"{rank} [1.0, 2.0]" for rank in range(2)]
+
+
+ABSENT = """
+import datetime
+dist.init_process_group(timeout=datetime.timedelta(seconds=3))
+if rank == 0:
+    try:
+        dist.all_reduce(torch.ones(2, device="foo:0"))
+    except dist.DistBackendError as error:
+        result("device_id" in str(error), "first operation" in str(error))
+os._exit(0)
+"""
+
+
+def test_first_use_that_not_all_take_part_in(tmp_path: Path) -> None:
+    assert launch(START + ABSENT, tmp_path) == ["0 True True"]
+
+
 @pytest.mark.parametrize("count", ["foo", "auto", "2"])
 def test_processes_of_torchrun(count: str, tmp_path: Path) -> None:
     code = START + "result(os.environ['WORLD_SIZE'])"

@@ -194,7 +194,7 @@ WORKS = [
     Fault(
         "messages wait for each other",
         HERE + "lane.h",
-        "state_->one_thread ? state_->threads > 0 : state_->idle >= state_->tasks.size()",
+        "state_->one_thread ? state_->threads > 0 : state_->idle > state_->tasks.size()",
         "state_->threads > 0",
         (COLLECTIVES + "test_messages[answer_before_an_older_message]",),
         hangs=True,
@@ -206,6 +206,20 @@ WORKS = [
         "self->mark(future);",
         (COLLECTIVES + "test_a_collective_in_a_callback",),
         hangs=True,
+    ),
+    Fault(
+        "autograd sees what a group writes",
+        HERE + "staged_group.h",
+        "const at::AutoDispatchBelowADInplaceOrView below;",
+        "",
+        (COLLECTIVES + "test_autograd_does_not_see_it",),
+    ),
+    Fault(
+        "a wait with a time-out waits for ever",
+        HERE + "staged_work.h",
+        "const bool forever = timeout <= std::chrono::milliseconds::zero();",
+        "const bool forever = true;",
+        (COLLECTIVES + "test_wait_for_a_time",),
     ),
     Fault(
         "coalesced works end with the first",

@@ -13,7 +13,7 @@ using ProcessGroups =
     backendkit::ProcessGroups<backendkit::HasCommunicators<::kite::Runtime>>;
 
 BACKENDKIT_LIBRARY_FRAGMENT(_torch_kite, library) {
-  ProcessGroups::define_all(library, "kiteccl");
+  ProcessGroups::define_all(library, "_torch_kite", "kiteccl");
 }
 
 BACKENDKIT_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {

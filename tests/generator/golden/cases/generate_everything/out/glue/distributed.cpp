@@ -13,7 +13,7 @@ using ProcessGroups =
     backendkit::ProcessGroups<backendkit::HasCommunicators<::kite::v1::Runtime>>;
 
 BACKENDKIT_LIBRARY_FRAGMENT(_kite_frameworks, library) {
-  ProcessGroups::define_all(library, "kite_ccl");
+  ProcessGroups::define_all(library, "_kite_frameworks", "kite_ccl");
 }
 
 BACKENDKIT_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {

@@ -35,6 +35,7 @@ def patch_groups(c10d: Any) -> None:
         ("monitored_barrier", _with_gloo),
         ("split_group", _by_new_groups),
         ("batch_isend_irecv", _together),
+        ("_coalescing_manager", _attaching),
     ):
         _distributed.replace(c10d, name, functools.partial(wrapped, c10d))
 
@@ -119,6 +120,18 @@ def _together(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         return [work]
 
     return batch_isend_irecv
+
+
+def _attaching(_: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a batch of calls work for a group made before the process used the device."""
+
+    @functools.wraps(original)
+    def _coalescing_manager(group: Any = None, device: Any = None, async_ops: Any = False) -> Any:
+        if device is not None and torch.device(device).type == _NAME:
+            _distributed.attach_late(group)
+        return original(group, device, async_ops)
+
+    return _coalescing_manager
 
 
 def patch_data_parallel(module: types.ModuleType) -> None:
