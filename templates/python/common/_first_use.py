@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
@@ -19,8 +19,8 @@ import torch
 _device = importlib.import_module("._device", __package__)
 _distributed = importlib.import_module("._distributed", __package__)
 
-#: Of this thread. `call`: which call of a function checked its tensors, or its group, last, and
-#: whether these are on the device, or the group.
+#: Of this thread. `before`: where a function checked its tensors, or its group, last, and whether
+#: these are on the device, or the group.
 _checked = threading.local()
 _called: Optional[torch.library.Library] = None  # with what the library calls
 
@@ -46,9 +46,20 @@ def _use_group(boxed: Any) -> None:
     _device._ops.await_use(len(_distributed._late))
 
 
-def _calls(frame: types.FrameType) -> tuple[int, types.CodeType]:
-    """A call of a function, while it runs."""
-    return id(frame), frame.f_code
+class _Place(NamedTuple):
+    """A place in a call of a function, while it runs."""
+
+    frame: int
+    code: types.CodeType
+    instruction: int
+
+    @staticmethod
+    def of(frame: types.FrameType) -> "_Place":
+        return _Place(id(frame), frame.f_code, frame.f_lasti)
+
+    def is_after(self, other: "_Place") -> bool:
+        """Whether it comes later in the same call, rather than in a new one with the same frame."""
+        return self[:2] == other[:2] and self.instruction > other.instruction
 
 
 def _noting_tensors(original: Callable[..., None]) -> Callable[..., None]:
@@ -57,14 +68,13 @@ def _noting_tensors(original: Callable[..., None]) -> Callable[..., None]:
         original(param, *arguments, **options)
         if not _distributed._late:
             return
-        here = _calls(sys._getframe(1))
-        before, group = getattr(_checked, "call", (None, None))
-        used = _distributed.is_on_device(param)
-        if before == here and isinstance(group, weakref.ref):
+        here, used = _Place.of(sys._getframe(1)), _distributed.is_on_device(param)
+        place, group = getattr(_checked, "before", (here, None))
+        if here.is_after(place) and isinstance(group, weakref.ref):
             if used and group() is not None:
                 _distributed.attach_late(group())
         else:
-            _checked.call = (here, used)
+            _checked.before = (here, used)
 
     return check
 
@@ -74,11 +84,12 @@ def _noting_groups(original: Callable[..., bool]) -> Callable[..., bool]:
     def _rank_not_in_group(group: Any) -> bool:
         outside = original(group)
         if _distributed._late and not outside:
-            here = _calls(sys._getframe(1))
-            place = _distributed._c10d._get_default_group() if group is None else group
-            if getattr(_checked, "call", None) == (here, True):
-                _distributed.attach_late(place)
-            _checked.call = (here, weakref.ref(place))
+            here = _Place.of(sys._getframe(1))
+            given = _distributed._c10d._get_default_group() if group is None else group
+            place, used = getattr(_checked, "before", (here, None))
+            if here.is_after(place) and used is True:
+                _distributed.attach_late(given)
+            _checked.before = (here, weakref.ref(given))
         return outside
 
     return _rank_not_in_group

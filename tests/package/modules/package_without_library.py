@@ -2,6 +2,7 @@
 """The modules of templates/python/common as a package, with a stand-in for the built library."""
 
 import importlib
+import itertools
 import shutil
 import sys
 import types
@@ -26,6 +27,7 @@ MODULES = {
     "dynamo": "_dynamo",
     "fallback_page": "_fallback_page",
     "fallback_report": "_fallback_report",
+    "first_use": "_first_use",
     "import_lock": "_import_lock",
     "hugging_face": "_hugging_face",
     "integrations": "_integrations",
@@ -44,6 +46,9 @@ MODULES = {
 }
 
 
+_NUMBERS = itertools.count()
+
+
 class Library:
     """Stands for the library's operators: keeps the calls, and returns what a test has set.
 
@@ -51,6 +56,7 @@ class Library:
     """
 
     def __init__(self) -> None:
+        self.name = f"_stand_in_{next(_NUMBERS)}"  # the namespace of operators
         self.calls: list[tuple[Any, ...]] = []
         #: What other operators return, by their names; a function is called. The default is None.
         self.answers: dict[str, Any] = {"device_count": 2, "is_in_bad_fork": False}

@@ -112,7 +112,7 @@ def test_default_group_does_not_start_the_driver(package: Package) -> None:
     registered(package)
     start()
     names = {call[0] for call in package.library.calls}
-    assert names <= {"is_in_use", "is_in_bad_fork"}
+    assert names <= {"await_use", "is_in_use", "is_in_bad_fork"}
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,27 @@ def test_the_first_collective_on_the_device(package: Package) -> None:
     assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
     dist.all_gather([torch.ones(2)], value)
     assert parts(group) == {"cpu", "foo"}
+
+
+def test_a_group_that_is_checked_before_the_tensors(package: Package) -> None:
+    """As all_to_all does; the next call has the same frame in Python's memory."""
+    distributed = registered(package)
+    group, other = start(), dist.new_group([0])
+    value = torch.ones(2)
+    dist.all_to_all_single(torch.empty(2), torch.ones(2))
+    distributed.is_on_device = lambda one: one is value
+    dist.all_to_all_single(torch.empty(2), value, group=other)
+    assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
+    dist.get_rank(group)
+    assert parts(group) == {"cpu"}
+
+
+def test_an_operator_that_the_library_saw(package: Package) -> None:
+    registered(package)
+    group, other = start(), dist.new_group([0])
+    package.first_use._use_group(other.boxed())
+    assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
+    assert package.library.calls[-1] == ("await_use", 1)
 
 
 def test_destroyed_groups_get_no_part(package: Package) -> None:
