@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -91,11 +92,14 @@ void pool(const char* op, const char* function, const Pooling& pooling, const at
   launch.run_for(static_cast<std::size_t>(to.numel()));
 }
 
-/// Raises PyTorch's error for dtypes that it does not pool either.
-void check_dtype(const char* kernel, const at::Tensor& self, bool int32) {
+/// Raises PyTorch's error for dtypes that it does not pool either: others than floating-point ones
+/// and these.
+void check_dtype(const char* kernel, const at::Tensor& self,
+                 std::initializer_list<c10::ScalarType> integers = {}) {
   const auto type = self.scalar_type();
-  TORCH_CHECK_NOT_IMPLEMENTED(is_floating(type) || type == at::kLong || (int32 && type == at::kInt),
-                              '"', kernel, "\" not implemented for '", type, "'");
+  const bool known = std::find(integers.begin(), integers.end(), type) != integers.end();
+  TORCH_CHECK_NOT_IMPLEMENTED(is_floating(type) || known, '"', kernel, "\" not implemented for '",
+                              type, "'");
 }
 
 }  // namespace
@@ -104,7 +108,7 @@ void max_pool2d_with_indices(const at::Tensor& self, at::IntArrayRef kernel_size
                              at::IntArrayRef stride, at::IntArrayRef padding,
                              at::IntArrayRef dilation, bool, const at::Tensor& out,
                              const at::Tensor& indices) {
-  check_dtype("max_pool2d", self, true);
+  check_dtype("max_pool2d", self, {at::kLong, at::kInt});
   pool("max_pool2d", "max_pool", {kernel_size, stride, padding, dilation}, out, self, out, indices);
 }
 
@@ -112,7 +116,7 @@ void max_pool2d_with_indices_backward(const at::Tensor& grad_output, const at::T
                                       at::IntArrayRef kernel_size, at::IntArrayRef stride,
                                       at::IntArrayRef padding, at::IntArrayRef dilation, bool,
                                       const at::Tensor& indices, const at::Tensor& grad_input) {
-  check_dtype("max_pool2d_backward", self, true);
+  check_dtype("max_pool2d_backward", self);
   TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected dtype ",
               self.scalar_type(), " for `grad_output` but got dtype ", grad_output.scalar_type());
   pool("max_pool2d_backward", "max_pool_backward", {kernel_size, stride, padding, dilation},
@@ -123,7 +127,7 @@ void avg_pool2d(const at::Tensor& self, std::int64_t kernel_y, std::int64_t kern
                 std::int64_t stride_y, std::int64_t stride_x, std::int64_t padding_y,
                 std::int64_t padding_x, bool, bool counts_padding,
                 std::optional<std::int64_t> divisor, const at::Tensor& out) {
-  check_dtype("avg_pool2d", self, false);
+  check_dtype("avg_pool2d", self, {at::kLong});
   const std::array kernel = {kernel_y, kernel_x}, stride = {stride_y, stride_x};
   const std::array padding = {padding_y, padding_x};
   Pooling pooling{kernel, stride, padding};
@@ -136,7 +140,7 @@ void avg_pool2d_backward(const at::Tensor& grad_output, const at::Tensor& self,
                          at::IntArrayRef kernel_size, at::IntArrayRef stride,
                          at::IntArrayRef padding, bool, bool counts_padding,
                          std::optional<std::int64_t> divisor, const at::Tensor& grad_input) {
-  check_dtype("avg_pool2d_backward_out_frame", self, false);
+  check_dtype("avg_pool2d_backward_out_frame", self, {at::kLong});
   Pooling pooling{kernel_size, stride, padding};
   pooling.counts_padding = counts_padding;
   pooling.divisor = divisor.value_or(0);
@@ -157,7 +161,7 @@ at::Tensor adaptive_avg_pool2d(const at::Tensor& self, at::IntArrayRef output_si
                 "dimensions, but input has sizes ",
                 self.sizes(), " with dimension ", dim + self.dim(), " being empty");
   }
-  check_dtype("adaptive_avg_pool2d", self, false);
+  check_dtype("adaptive_avg_pool2d", self);
   at::DimVector sizes(self.sizes());
   std::copy(output_size.begin(), output_size.end(), sizes.end() - 2);
   at::Tensor out = at::empty(sizes, self.options().memory_format(self.suggest_memory_format()));
@@ -174,7 +178,7 @@ at::Tensor adaptive_avg_pool2d_backward(const at::Tensor& grad_output, const at:
               grad_output.sizes());
   TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected dtype ",
               self.scalar_type(), " for `grad_output` but got dtype ", grad_output.scalar_type());
-  check_dtype("adaptive_avg_pool2d_backward", self, false);
+  check_dtype("adaptive_avg_pool2d_backward", self);
   at::Tensor grad_input =
       at::empty(self.sizes(), self.options().memory_format(self.suggest_memory_format()));
   Pooling pooling;
