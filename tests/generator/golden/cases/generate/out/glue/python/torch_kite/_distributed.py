@@ -34,11 +34,11 @@ _GROUP: str = _device._build.DISTRIBUTED
 _c10d: Any = None  # torch.distributed.distributed_c10d, once the process group is registered
 _made = False  # whether this process has made a process group
 #: Of this thread. `count`: of the calls that want the device; `decided`: whether a group is made
-#: that will get its part for the device later, if at all; `checked`: see `_noting_groups`; `named`:
-#: how the group that is made is called, and what for.
+#: that will get its part for the device later, if at all; `named`: how the group that is made is
+#: called, and what for.
 _wishes = threading.local()
 _late: list[tuple[Any, Any, datetime.timedelta]] = []  # groups that wait for `attach_late`
-_called: Optional[torch.library.Library] = None  # with what the library calls
+_attaching = threading.RLock()
 
 
 def register_entry() -> None:
@@ -62,7 +62,7 @@ def register(c10d: types.ModuleType) -> None:
 
     Does nothing if the vendor has registered another one, or if PyTorch was built without Gloo.
     """
-    global _c10d, _called
+    global _c10d
     module: Any = c10d
     known: dict[str, str] = module.Backend.default_device_backend_map
     can = bool(_GROUP) and hasattr(_device._ops, "attach_process_group")
@@ -74,11 +74,7 @@ def register(c10d: types.ModuleType) -> None:
     module.Backend.register_backend = _giving_way(module.Backend.register_backend)
     replace(module, "_new_process_group_helper", _with_device)
     importlib.import_module("._parallel", __package__).patch_groups(module)
-    for check in ("_check_single_tensor", "_check_tensor_list"):
-        replace(module, check, _noting_tensors)
-    replace(module, "_rank_not_in_group", _noting_groups)
-    _called = torch.library.Library(_device._ops.name, "FRAGMENT")
-    _called.impl("use_group", _use_group, "CompositeExplicitAutograd")
+    importlib.import_module("._first_use", __package__).patch_groups(module)
     # Before the library's threads take the GIL from a Python that ends.
     atexit.register(_end)
 
@@ -285,16 +281,13 @@ def attach_late(group: Any = None) -> None:
     if not _late:
         return
     place = _c10d.GroupMember.WORLD if group is None else group
-    for one in [one for one in list(_late) if one[0]() is place]:
-        _late.remove(one)
-        if place in _c10d._world.pg_map:
-            _attach(place, *one[1:])
-    _device._ops.await_use(len(_late))
-
-
-def _use_group(boxed: Any) -> None:
-    """Called by the library before an operator that uses a group for a tensor on the device."""
-    attach_late(_c10d.ProcessGroup.unbox(boxed))
+    with _attaching:  # other threads wait until the part is there
+        for one in [one for one in list(_late) if one[0]() is place]:
+            try:
+                if place in _c10d._world.pg_map:
+                    _attach(place, *one[1:])
+            finally:
+                _late.remove(one)
 
 
 def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
@@ -325,52 +318,6 @@ def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
     _set_default(group)
     _c10d._world.pg_map[group] = (_c10d.Backend(both()), _c10d._world.pg_map[group][1])
     _c10d._world.pg_backend_config[group] = both()
-
-
-def _calls(frame: types.FrameType) -> tuple[int, types.CodeType]:
-    """A call of a function, while it runs."""
-    return id(frame), frame.f_code
-
-
-def _noting_tensors(original: Callable[..., None]) -> Callable[..., None]:
-    """Calls `attach_late` before a collective of tensors on the device; see `_noting_groups`."""
-
-    @functools.wraps(original)
-    def check(param: Any, *arguments: Any, **options: Any) -> None:
-        original(param, *arguments, **options)
-        if not _late:
-            return
-        here = _calls(sys._getframe(1))
-        before, group = getattr(_wishes, "checked", (None, None))
-        used = is_on_device(param)
-        if before == here and isinstance(group, weakref.ref):
-            if used and group() is not None:
-                attach_late(group())
-        else:
-            _wishes.checked = (here, used)
-
-    return check
-
-
-def _noting_groups(original: Callable[..., bool]) -> Callable[..., bool]:
-    """The same. PyTorch's collectives check the tensors first and then whether this process is in
-    the group, or the other way round.
-
-    The library sees all collectives besides, but for those of inference mode; see first_use.h.
-    """
-
-    @functools.wraps(original)
-    def _rank_not_in_group(group: Any) -> bool:
-        outside = original(group)
-        if _late and not outside:
-            here = _calls(sys._getframe(1))
-            place = _c10d._get_default_group() if group is None else group
-            if getattr(_wishes, "checked", None) == (here, True):
-                attach_late(place)
-            _wishes.checked = (here, weakref.ref(place))
-        return outside
-
-    return _rank_not_in_group
 
 
 def is_on_device(one: Any) -> bool:
