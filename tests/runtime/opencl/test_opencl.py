@@ -320,6 +320,7 @@ place.fill_(2)
 torch.ocl.synchronize()
 with other:
     graph.replay()
+other.synchronize()
 print(found.item())
 """
 
