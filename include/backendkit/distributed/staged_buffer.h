@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <c10/core/InferenceMode.h>
+
 #include <backendkit/distributed/c10d.h>
 #include <backendkit/distributed/stream_point.h>
 
@@ -18,6 +20,8 @@ class StagedBuffer {
       : tensor_(tensor.detach()), is_shared_(device_facts().host_accessible(tensor.get_device())) {
     TORCH_CHECK_VALUE(!tensor.is_conj() && !tensor.is_neg(),
                       "a tensor with conjugated or negated bits must be resolved first");
+    // Gloo and the group write to these on threads of their own, which have no inference mode.
+    const c10::InferenceMode normal(false);
     dense_ = tensor_.is_contiguous() ? tensor_
              : reads                 ? tensor_.contiguous()
                                      : at::empty(tensor_.sizes(), tensor_.options());

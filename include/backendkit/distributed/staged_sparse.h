@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <c10/core/InferenceMode.h>
+
 #include <backendkit/distributed/staged_group.h>
 
 namespace backendkit {
@@ -11,6 +13,7 @@ namespace backendkit {
 /// An all_reduce of sparse tensors, whose ranks have elements in different places: Gloo adds them.
 inline StagedGroup::WorkPtr all_reduce_sparse(StagedGroup& group, const at::Tensor& tensor,
                                               const c10d::AllreduceOptions& options) {
+  const c10::InferenceMode normal(false);  // as in StagedBuffer
   auto call = std::make_shared<StagedCall>();
   const c10::Stream stream = device_guard().getStream(tensor.device());
   const auto run = [=, values = tensor.detach().cpu()](c10d::Backend& host) {
