@@ -57,13 +57,9 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
                   std::shared_ptr<Call> call, Post post) {
     const WorkPtr work = begin(type, title, std::move(outputs), *call, 0);
     messages_.run([group = this->shared_from_this(), call, work, type, post = std::move(post)] {
-      c10::intrusive_ptr<c10d::Work> posted;
       group->guarded(call, work, [&] {
         call->wait_for_inputs();
-        posted = post(*group->host_);
-      });
-      if (!posted) return;
-      group->guarded(call, work, [&] {
+        const auto posted = post(*group->host_);
         group->waiters_.run([group, call, work, posted, type] {
           group->end(call, work, [&] {
             posted->wait();
