@@ -21,6 +21,39 @@ sys.path.insert(0, str(ROOT / "templates" / "tools"))
 from backendkit_tools.releases import after  # noqa: E402
 from backendkit_tools.wheelfile import Member, read_wheel, wheel_bytes  # noqa: E402
 
+#: The Python modules that every backend has.
+GLUE = [
+    "__init__",
+    "_autograd",
+    "_build",
+    "_capabilities",
+    "_defaults",
+    "_device",
+    "_distributed",
+    "_dlpack",
+    "_dynamo",
+    "_fallback_page",
+    "_fallback_report",
+    "_first_use",
+    "_hugging_face",
+    "_import_lock",
+    "_integrations",
+    "_lazy",
+    "_lightning",
+    "_loader",
+    "_memory",
+    "_not_loaded",
+    "_parallel",
+    "_properties",
+    "_random",
+    "_release",
+    "_requirement",
+    "_runtime_package",
+    "_sharing",
+    "_streams",
+    "_torchvision",
+    "testing",
+]
 MINOR_OF = "import torch; print('.'.join(torch.__version__.split('.')[:2]))"
 GROUPS = """
 [entry-points.torch_dynamo_backends]

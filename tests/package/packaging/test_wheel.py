@@ -11,40 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import Environment
+from conftest import GLUE, Environment
 
-PYTHON_FILES = [
-    "__init__",
-    "_autograd",
-    "_build",
-    "_capabilities",
-    "_defaults",
-    "_device",
-    "_distributed",
-    "_dlpack",
-    "_dynamo",
-    "_fallback_page",
-    "_fallback_report",
-    "_hugging_face",
-    "_import_lock",
-    "_integrations",
-    "_lazy",
-    "_lightning",
-    "_loader",
-    "_memory",
-    "_not_loaded",
-    "_parallel",
-    "_properties",
-    "_random",
-    "_release",
-    "_requirement",
-    "_runtime_package",
-    "_sharing",
-    "_streams",
-    "_torchvision",
-    "extras",
-    "testing",
-]
 SYSTEM_LIBRARIES = {"libc.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "libstdc++.so.6"}
 PYTORCH = {"libc10.so", "libtorch_cpu.so"}
 
@@ -67,7 +35,7 @@ def library(
 
 
 def test_files(wheel: Path, contents: dict[str, bytes], minor: str) -> None:
-    expected = [f"torch_foo/{name}.py" for name in PYTHON_FILES]
+    expected = [f"torch_foo/{name}.py" for name in (*GLUE, "extras")]
     expected += ["torch_foo/LICENSE.BackendKit", "torch_foo/py.typed"]
     expected += [f"torch_foo/lib/{minor}/libtorch_foo.so"]
     cmake = ["torch_fooConfig.cmake", "torch_fooConfigVersion.cmake", "torch_files.cmake"]
