@@ -1,6 +1,7 @@
 #include "launch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include <backendkit/handles.h>
@@ -41,12 +42,12 @@ struct Hash {
 };
 
 // OpenCL's kernels keep their arguments, so each thread has its own. They live as long as it.
-std::unordered_map<Key, cl_kernel, Hash>& kernels() {
+std::unordered_map<Key, KnownKernel, Hash>& kernels() {
   struct Kernels {
     ~Kernels() {
-      for (const auto& [key, kernel] : all) api().clReleaseKernel(kernel);
+      for (const auto& [key, known] : all) api().clReleaseKernel(known.kernel);
     }
-    std::unordered_map<Key, cl_kernel, Hash> all;
+    std::unordered_map<Key, KnownKernel, Hash> all;
   };
   thread_local Kernels mine;
   return mine.all;
@@ -54,14 +55,14 @@ std::unordered_map<Key, cl_kernel, Hash>& kernels() {
 
 }  // namespace
 
-void Launch::keep(int device, const Variant& variant, cl_kernel kernel) {
-  kernels().emplace(Key{device, variant}, kernel);
+KnownKernel* Launch::keep(int device, const Variant& variant, cl_kernel kernel) {
+  return &kernels().emplace(Key{device, variant}, KnownKernel{kernel, {}}).first->second;
 }
 
-cl_kernel Launch::known(int device, const Variant& variant) {
-  const auto& all = kernels();
+KnownKernel* Launch::known(int device, const Variant& variant) {
+  auto& all = kernels();
   const auto found = all.find({device, variant});
-  return found == all.end() ? nullptr : found->second;
+  return found == all.end() ? nullptr : &found->second;
 }
 
 Launch::Launch(const char* op, int device)
@@ -81,7 +82,26 @@ cl_kernel Launch::made(int device, const Variant& variant, const std::string& de
 }
 
 Launch& Launch::bytes(std::size_t size, const void* value) {
-  check(op_, api().clSetKernelArg(kernel_, next_++, size, value));
+  const cl_uint place = next_++;
+  KnownKernel::Argument now;
+  if (known_ == nullptr || size > sizeof now.bits) {
+    check(op_, api().clSetKernelArg(kernel_, place, size, value));
+    return *this;
+  }
+  now.size = size;
+  std::memcpy(&now.bits, value, size);
+  if (known_->arguments.size() <= place) known_->arguments.resize(place + 1);
+  KnownKernel::Argument& last = known_->arguments[place];
+  if (last == now) return *this;
+  last = {};
+  check(op_, api().clSetKernelArg(kernel_, place, size, value));
+  last = now;
+  return *this;
+}
+
+/// Always set: another buffer may have the handle of one that is gone.
+Launch& Launch::memory(cl_mem buffer) {
+  check(op_, api().clSetKernelArg(kernel_, next_++, sizeof buffer, &buffer));
   return *this;
 }
 
@@ -90,10 +110,9 @@ Launch& Launch::address(const void* address, std::size_t itemsize) {
     check(op_, api().clSetKernelArgSVMPointer(kernel_, next_++, address));
     return value(cl_long{0});
   }
-  if (address == nullptr) return value(cl_mem{nullptr}).value(cl_long{0});
+  if (address == nullptr) return memory(nullptr).value(cl_long{0});
   const backendkit::Location place = backendkit::locate(address);
-  auto* const buffer = static_cast<cl_mem>(place.handle);
-  value(buffer);
+  memory(static_cast<cl_mem>(place.handle));
   return value(static_cast<cl_long>(place.offset / itemsize));
 }
 
@@ -111,7 +130,7 @@ Launch& Launch::number(const at::Scalar& number, c10::ScalarType type) {
 }
 
 Launch& Launch::faults() {
-  value(queue_.faults());
+  memory(queue_.faults());
   return value(reinterpret_cast<cl_ulong>(op_));
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
@@ -24,6 +25,19 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
+/// A kernel, and the small arguments that it has: those that stay the same are not set again.
+struct KnownKernel {
+  struct Argument {
+    std::size_t size = 0;  ///< 0: not known
+    std::uint64_t bits = 0;
+
+    bool operator==(const Argument&) const = default;
+  };
+
+  cl_kernel kernel;
+  std::vector<Argument> arguments;
+};
+
 /// One launch of a kernel on the current stream of a device, which is the current one. Set the
 /// arguments in their order, and then `run`. Kernels belong to a thread, so nothing is locked.
 class Launch {
@@ -38,10 +52,9 @@ class Launch {
       kernel_ = made(device, variant, defines());
       return;
     }
-    kernel_ = known(device, variant);
-    if (kernel_ != nullptr) return;
-    kernel_ = made(device, variant, defines());
-    keep(device, variant, kernel_);
+    known_ = known(device, variant);
+    if (known_ == nullptr) known_ = keep(device, variant, made(device, variant, defines()));
+    kernel_ = known_->kernel;
   }
 
   /// Whether it becomes a part of a graph, and does not run now.
@@ -82,15 +95,17 @@ class Launch {
  private:
   Launch(const char* op, int device);
 
-  static cl_kernel known(int device, const Variant& variant);
+  static KnownKernel* known(int device, const Variant& variant);
   static cl_kernel made(int device, const Variant& variant, const std::string& defines);
-  static void keep(int device, const Variant& variant, cl_kernel kernel);
+  static KnownKernel* keep(int device, const Variant& variant, cl_kernel kernel);
   Launch& bytes(std::size_t size, const void* value);
+  Launch& memory(cl_mem buffer);
 
   const char* const op_;
   Device& device_;
   Queue& queue_;
   cl_kernel kernel_ = nullptr;
+  KnownKernel* known_ = nullptr;  ///< null if the launch is recorded
   cl_uint next_ = 0;
 };
 
