@@ -293,11 +293,13 @@ def unseen_by_autograd(here):
     parts = torch.zeros(6 * here.size, device=here.device)
     (weight * scale).sum().backward(retain_graph=True)
     loss = (weight * scale).sum()
-    before = [one._version for one in (scale, parts)]
+    uneven = [torch.zeros(rank + 1, device=here.device) for rank in range(here.size)]
+    before = [one._version for one in (scale, parts, *uneven)]
     dist.broadcast(scale, 0)
     dist.all_reduce(scale)
     dist.all_gather_into_tensor(parts, scale)
-    assert [one._version for one in (scale, parts)] == before
+    dist.all_gather(uneven, torch.ones(here.rank + 1, device=here.device))
+    assert [one._version for one in (scale, parts, *uneven)] == before
     loss.backward()
     same(parts, torch.full((6 * here.size,), 2.0 * here.size))
 

@@ -17,8 +17,9 @@ namespace backendkit {
 
 /// Tells the device's Python module of a group that is about to be used for a tensor on the device,
 /// while there are groups that get their part for the device then. Every collective and message of
-/// PyTorch is an operator, whether Python or C++ calls it. In inference mode, PyTorch passes over
-/// this: there, the module sees what Python calls.
+/// PyTorch is an operator, whether Python or C++ calls it. Of the keys that every call passes, this
+/// takes one which inference mode has as well, and below those of Python: what is only traced does
+/// not come here.
 class FirstUse {
  public:
   /// `space` is the namespace of the library. The module implements `use_group`.
@@ -42,7 +43,7 @@ class FirstUse {
       use_group() =
           c10::Dispatcher::singleton().findSchemaOrThrow((space + "::use_group").c_str(), "");
       auto* const made = new torch::Library(torch::Library::IMPL, "c10d",
-                                            c10::DispatchKey::ADInplaceOrView, __FILE__, __LINE__);
+                                            c10::DispatchKey::BackendSelect, __FILE__, __LINE__);
       for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
         const auto op = c10::Dispatcher::singleton().findSchema(name);
         if (!name.name.starts_with("c10d::") || !op || !has_group(op->schema())) continue;
@@ -69,7 +70,9 @@ class FirstUse {
   static void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack) {
     if (waiting() > 0) tell(op, *stack);
-    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+    constexpr c10::DispatchKeySet below(c10::DispatchKeySet::FULL_AFTER,
+                                        c10::DispatchKey::BackendSelect);
+    op.redispatchBoxed(keys & below, stack);
   }
 
   static void tell(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
@@ -83,12 +86,11 @@ class FirstUse {
     }
   }
 
-  /// Whether there is a tensor on the device, which is not only traced, in a value.
+  /// Whether there is a tensor on the device in a value.
   static bool is_on_device(const c10::IValue& value) {
     if (value.isTensor()) {
       const at::Tensor& tensor = value.toTensor();
-      return tensor.defined() && tensor.device().type() == kDeviceType &&
-             !tensor.key_set().has(c10::DispatchKey::Python);
+      return tensor.defined() && tensor.device().type() == kDeviceType;
     }
     if (!value.isList()) return false;
     const auto all = value.toListRef();

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <backendkit/distributed/apart.h>
 #include <backendkit/distributed/arguments.h>
 #include <backendkit/distributed/reduction.h>
@@ -90,7 +92,10 @@ class StagedSteps {
     for (const at::Tensor& output : outputs) arguments_.same_dtype(output, input);
     const auto is_equal = [&](const at::Tensor& one) { return one.numel() == input.numel(); };
     if (!std::all_of(outputs.begin(), outputs.end(), is_equal)) {
-      own.detach().copy_(input.detach().reshape(own.sizes()));
+      {
+        const at::AutoDispatchBelowADInplaceOrView below;  // see StagedGroup::guarded
+        own.detach().copy_(input.detach().reshape(own.sizes()));
+      }
       for (int rank = 0; rank < size_; ++rank) {
         broadcast(outputs[static_cast<std::size_t>(rank)], rank, options.timeout);
       }

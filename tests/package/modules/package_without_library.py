@@ -27,7 +27,6 @@ MODULES = {
     "dynamo": "_dynamo",
     "fallback_page": "_fallback_page",
     "fallback_report": "_fallback_report",
-    "first_use": "_first_use",
     "import_lock": "_import_lock",
     "hugging_face": "_hugging_face",
     "integrations": "_integrations",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import types
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -182,42 +183,25 @@ def test_group_of_which_another_process_uses_the_device(package: Package) -> Non
     assert parts(start()) == {"cpu", "foo"}
 
 
-def test_the_first_collective_on_the_device(package: Package) -> None:
-    distributed = registered(package)
-    group, other = start(), dist.new_group([0])
-    on_device: Any = types.SimpleNamespace()
-    distributed.is_on_device = lambda one: one is on_device
-    with pytest.raises(TypeError):  # it is no tensor
-        dist.all_reduce(on_device)
-    dist.all_reduce(torch.ones(2))
-    assert (parts(group), parts(other)) == ({"cpu"}, {"cpu"})
-    value = torch.ones(2)
-    distributed.is_on_device = lambda one: one is value
-    dist.all_reduce(value, group=other)
-    assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
-    dist.all_gather([torch.ones(2)], value)
-    assert parts(group) == {"cpu", "foo"}
-
-
-def test_a_group_that_is_checked_before_the_tensors(package: Package) -> None:
-    """As all_to_all does; the next call has the same frame in Python's memory."""
-    distributed = registered(package)
-    group, other = start(), dist.new_group([0])
-    value = torch.ones(2)
-    dist.all_to_all_single(torch.empty(2), torch.ones(2))
-    distributed.is_on_device = lambda one: one is value
-    dist.all_to_all_single(torch.empty(2), value, group=other)
-    assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
-    dist.get_rank(group)
-    assert parts(group) == {"cpu"}
-
-
 def test_an_operator_that_the_library_saw(package: Package) -> None:
-    registered(package)
+    distributed = registered(package)
     group, other = start(), dist.new_group([0])
-    package.first_use._use_group(other.boxed())
+    distributed._use_group(other.boxed())
     assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
     assert package.library.calls[-1] == ("await_use", 1)
+
+
+def test_a_first_use_that_failed_is_told_again(package: Package) -> None:
+    distributed = registered(package)
+    group, other = start(), dist.new_group([0])
+    package.library.answers["attach_process_group"] = mock.Mock(side_effect=RuntimeError("gone"))
+    for _ in range(2):
+        with pytest.raises(dist.DistBackendError, match="first operation"):
+            distributed.attach_late()
+    assert package.library.called("attach_process_group") == 1
+    package.library.answers["attach_process_group"] = attach
+    distributed.attach_late(other)
+    assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
 
 
 def test_destroyed_groups_get_no_part(package: Package) -> None:

@@ -34,7 +34,6 @@ GLUE = [
     "_dynamo",
     "_fallback_page",
     "_fallback_report",
-    "_first_use",
     "_hugging_face",
     "_import_lock",
     "_integrations",

@@ -95,17 +95,36 @@ with dist._coalescing_manager(device=value.device):
     dist.all_reduce(ends)
 out = ends
 """
+BROADCAST = "functional.broadcast(value, 0, dist.group.WORLD) * both.to(value.device)"
+COMPILED = """
+@torch.compile(backend="aot_eager")
+def broadcast(value):
+    value = value * 1
+    dist.broadcast(value, 0)
+    return value * both.to(value.device)
+"""
 #: What may be the first that a process does with the device in a group made before.
 FIRST = {
     "all_to_all_single": "dist.all_to_all_single(out, value)",
     "in inference mode": "with torch.inference_mode(): dist.all_to_all_single(out, value.clone())",
-    "functional": "out = functional.broadcast(value, 0, dist.group.WORLD) * both.to(out.device)",
+    "functional": "out = " + BROADCAST,
+    "functional, in inference mode": "with torch.inference_mode(): out = " + BROADCAST,
+    "functional, counted": "with CommDebugMode(): out = " + BROADCAST,
+    "functional, its operations counted": "with FlopCounterMode(display=False): out = " + BROADCAST,
+    "compiled": COMPILED + "out = broadcast(value)",
+    "compiled, in inference mode": COMPILED + "with torch.inference_mode(): out = broadcast(value)",
+    "of the group": "with torch.inference_mode():\n"
+    "  dist.group.WORLD.broadcast(value, 0).wait(); out = value * both.to(value.device)",
     "of C++": "dist._broadcast_coalesced(dist.group.WORLD, [out], 1 << 20, 0); out.copy_(both)",
     "barrier": "dist.barrier(device_ids=[rank]); out.copy_(both)",
+    "barrier, in inference mode": "with torch.inference_mode(): dist.barrier(device_ids=[rank])\n"
+    "out.copy_(both)",
     "coalesced": COALESCED,
 }
 FUNCTIONAL = """
 import torch.distributed._functional_collectives as functional
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.utils.flop_counter import FlopCounterMode
 dist.init_process_group()
 both = torch.tensor([1.0, 2.0])
 value = torch.full((2,), float(rank + 1), device=f"foo:{rank}")
@@ -123,16 +142,42 @@ ABSENT = """
 import datetime
 dist.init_process_group(timeout=datetime.timedelta(seconds=3))
 if rank == 0:
-    try:
-        dist.all_reduce(torch.ones(2, device="foo:0"))
-    except dist.DistBackendError as error:
-        result("device_id" in str(error), "first operation" in str(error))
+    for _ in range(2):
+        try:
+            dist.all_reduce(torch.ones(2, device="foo:0"))
+        except dist.DistBackendError as error:
+            result("device_id" in str(error), "first operation" in str(error))
 os._exit(0)
 """
 
 
 def test_first_use_that_not_all_take_part_in(tmp_path: Path) -> None:
-    assert launch(START + ABSENT, tmp_path) == ["0 True True"]
+    assert launch(START + ABSENT, tmp_path) == ["0 True True"] * 2
+
+
+THREADS = """
+import threading, time
+dist.init_process_group()
+groups = [dist.new_group() for _ in range(2)]
+
+def use(turn):
+    # Each rank begins with another group; the other thread begins when this one waits.
+    number = (turn + rank) % 2
+    time.sleep(turn)
+    value = torch.ones(2, device=f"foo:{rank}")
+    dist.all_reduce(value, group=groups[number])
+    result(number, value.tolist())
+
+threads = [threading.Thread(target=use, args=[turn], daemon=True) for turn in range(2)]
+for one in threads: one.start()
+for one in threads: one.join(60)
+os._exit(0)
+"""
+
+
+def test_two_threads_use_two_groups_for_the_first_time(tmp_path: Path) -> None:
+    expected = [f"{rank} {group} [2.0, 2.0]" for rank in range(2) for group in range(2)]
+    assert launch(START + THREADS, tmp_path) == expected
 
 
 @pytest.mark.parametrize("count", ["foo", "auto", "2"])
