@@ -98,9 +98,15 @@ out = ends
 BROADCAST = "functional.broadcast(value, 0, dist.group.WORLD) * both.to(value.device)"
 COMPILED = """
 @torch.compile(backend="aot_eager")
+def average(value):
+    value = value * 1
+    dist.all_reduce(value)  # a part of the graph
+    return value * both.to(value.device) / 3
+
+@torch.compile(backend="aot_eager")
 def broadcast(value):
     value = value * 1
-    dist.broadcast(value, 0)
+    dist.broadcast(value, 0)  # breaks it
     return value * both.to(value.device)
 """
 #: What may be the first that a process does with the device in a group made before.
@@ -111,8 +117,9 @@ FIRST = {
     "functional, in inference mode": "with torch.inference_mode(): out = " + BROADCAST,
     "functional, counted": "with CommDebugMode(): out = " + BROADCAST,
     "functional, its operations counted": "with FlopCounterMode(display=False): out = " + BROADCAST,
-    "compiled": COMPILED + "out = broadcast(value)",
-    "compiled, in inference mode": COMPILED + "with torch.inference_mode(): out = broadcast(value)",
+    "compiled": COMPILED + "out = average(value)",
+    "compiled, in inference mode": COMPILED + "with torch.inference_mode(): out = average(value)",
+    "between two graphs": COMPILED + "out = broadcast(value)",
     "of the group": "with torch.inference_mode():\n"
     "  dist.group.WORLD.broadcast(value, 0).wait(); out = value * both.to(value.device)",
     "of C++": "dist._broadcast_coalesced(dist.group.WORLD, [out], 1 << 20, 0); out.copy_(both)",
