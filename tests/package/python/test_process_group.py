@@ -97,6 +97,8 @@ out = ends
 """
 BROADCAST = "functional.broadcast(value, 0, dist.group.WORLD) * both.to(value.device)"
 COMPILED = """
+warnings.filterwarnings("ignore", "Dynamo does not know how to trace the builtin")  # of dist's
+
 @torch.compile(backend="aot_eager")
 def average(value):
     value = value * 1
