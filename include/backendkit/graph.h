@@ -15,6 +15,7 @@
 #include <backendkit/allocator.h>
 #include <backendkit/captures.h>
 #include <backendkit/device/display_name.h>
+#include <backendkit/device/late_error.h>
 #include <backendkit/stream.h>
 #include <backendkit/torch_version.h>
 
@@ -70,25 +71,24 @@ struct GraphRemains {
   /// Afterwards there is nothing left here. If the driver throws while the device is waited for,
   /// everything is.
   void give_back() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex());
-      if (Captures::recording_on(device)) {
-        postponed().push_back(std::exchange(*this, {}));
-        return;
-      }
-    }
+    if (postpone()) return;
     if (replayed) Devices<Runtime>::synchronize(device);
-    replayed = false;
-    if (graph != nullptr) Driver<Runtime>::destroy_graph(std::exchange(graph, nullptr), device);
-    if (memory) GraphPools<Runtime>::release(device, *std::exchange(memory, std::nullopt));
+    release();
   }
 
-  /// Like `give_back`, but what cannot be given back is lost, with a warning.
+  /// Like `give_back`, but an error of the device's work is told by the program's next wait, and
+  /// what cannot be given back is lost, with a warning.
   void give_back_or_warn() {
-    try {
-      give_back();
-    } catch (const c10::Error& error) {
-      warn_only("a graph could not be destroyed: ", error.what_without_backtrace());
+    if (postpone()) return;
+    for (int waits = 1;; ++waits) {
+      try {
+        if (replayed) Devices<Runtime>::wait(device);
+        return release();
+      } catch (const c10::Error& error) {
+        if (replayed) LateError::keep();
+        if (replayed && waits < kMostWaits) continue;
+        return warn_only("a graph could not be destroyed: ", error.what_without_backtrace());
+      }
     }
   }
 
@@ -103,6 +103,22 @@ struct GraphRemains {
   }
 
  private:
+  static constexpr int kMostWaits = 4;  ///< each may end early, with the error of other work
+
+  /// Whether a stream of the device records; what is here waits for its end then.
+  bool postpone() {
+    const std::lock_guard<std::mutex> lock(mutex());
+    if (!Captures::recording_on(device)) return false;
+    postponed().push_back(std::exchange(*this, {}));
+    return true;
+  }
+
+  void release() {
+    replayed = false;
+    if (graph != nullptr) Driver<Runtime>::destroy_graph(std::exchange(graph, nullptr), device);
+    if (memory) GraphPools<Runtime>::release(device, *std::exchange(memory, std::nullopt));
+  }
+
   // Graphs may outlive static objects.
   static std::mutex& mutex() {
     static auto* const one = new std::mutex;

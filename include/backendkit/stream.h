@@ -11,6 +11,7 @@
 
 #include <backendkit/captures.h>
 #include <backendkit/device/device.h>
+#include <backendkit/device/late_error.h>
 #include <backendkit/device/lost_work.h>
 
 namespace backendkit {
@@ -111,6 +112,7 @@ class Streams {
       Captures::refuse(device, id, "a wait for the stream's work");
       Driver<Runtime>::synchronize_stream(stream, device);
       LostWork::check();
+      LateError::raise();
     } else {
       Devices<Runtime>::synchronize(device);
     }

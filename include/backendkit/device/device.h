@@ -18,6 +18,7 @@
 #include <backendkit/device/display_name.h>
 #include <backendkit/device/driver.h>
 #include <backendkit/device/late_registration.h>
+#include <backendkit/device/late_error.h>
 #include <backendkit/device/lost_work.h>
 #include <backendkit/runtime.h>
 
@@ -111,11 +112,17 @@ class Devices {
   /// Waits for a device's work. Does nothing before a device is used, because PyTorch's generic
   /// code waits for the accelerator in programs that use only the CPU.
   static void synchronize(c10::DeviceIndex index) {
+    wait(index);
+    LostWork::check();
+    LateError::raise();
+  }
+
+  /// The same for those that take no results: throws only what the driver throws.
+  static void wait(c10::DeviceIndex index) {
     const int device = checked(index);
     if (!used()) return;
     check_not_forked();
     Driver<Runtime>::synchronize(device);
-    LostWork::check();
   }
 
   /// Sets a function for `exchange` to call in the thread that makes a device current, even if it

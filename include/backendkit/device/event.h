@@ -83,6 +83,7 @@ class Events {
       Devices<Runtime>::use();
       Driver<Runtime>::synchronize_event(of(event).handle, of(event).device);
       LostWork::check();
+      LateError::raise();
     }
   }
 

@@ -284,6 +284,58 @@ def test_what_cannot_be_thrown_is_a_warning(function: str, what: str) -> None:
     assert f"foo::Runtime::{function} failed" in told.text
 
 
+# Errors of a program's work that come where nothing can be thrown.
+
+
+def record_event() -> torch.Event:
+    event = torch.Event(device="foo")
+    event.record()
+    return event
+
+
+def destroy_a_graph() -> None:
+    graph = torch.accelerator.Graph()
+    with torch.Stream(device="foo"):
+        with graph:
+            kept = torch.ones(3_000_000, device="foo") * 2
+        graph.replay()
+    with failing(synchronize="once"):
+        del graph, kept
+        gc.collect()
+
+
+def profile() -> None:
+    with failing(synchronize_event="once"):
+        with torch.profiler.profile():
+            torch.ones(3, device="foo") * 2
+
+
+WAITS = {
+    "the device": lambda event: torch.foo.synchronize(),
+    "a stream": lambda event: torch.foo.current_stream().synchronize(),
+    "an event": lambda event: event.synchronize(),
+    "a copy": lambda event: torch.ones(2, device="foo").tolist(),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+@pytest.mark.parametrize("work", [destroy_a_graph, profile])
+def test_an_error_of_work_that_nobody_waited_for_is_told_by_the_next_wait(
+    work: Callable[[], None], wait: Callable[[torch.Event], object]
+) -> None:
+    event = record_event()
+    torch.foo.synchronize()
+    torch.foo.empty_cache()
+    before = torch.foo.memory_reserved()
+    with cases.Told():
+        work()
+        with pytest.raises(RuntimeError, match="foo::Runtime::synchronize(_event)? failed"):
+            wait(event)
+    wait(event)
+    torch.foo.empty_cache()
+    assert torch.foo.memory_reserved() == before
+
+
 # Memory in flight.
 
 

@@ -93,7 +93,8 @@ Result run(const char* function, Result null, Result garbage, const Call& call) 
   faults().count(function);
   const std::string fault = faults().of(function);
   if (fault.empty()) return call();
-  if (fault == "std") throw std::runtime_error(injected(function));
+  if (fault == "once") faults().choose(function, "");
+  if (fault == "std" || fault == "once") throw std::runtime_error(injected(function));
   if (fault == "bytes") throw std::runtime_error(injected(function) + " \xFF\xFE");
   if (fault == "silent") throw std::runtime_error("");
   if (fault == "c10") TORCH_CHECK_NOT_IMPLEMENTED(false, injected(function));
