@@ -154,7 +154,7 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
       if (Captures::recording(device, Streams<Runtime>::current(device))) return nullptr;
       if (origins_.find(device) == origins_.end()) {
         auto first = std::make_unique<TimedEvent<Runtime>>(device);
-        wait_for(*first);
+        wait_for_earlier_work(*first);
         const auto now = std::chrono::system_clock::now().time_since_epoch();
         origins_.emplace(device,
                          Origin{std::move(first),
@@ -167,8 +167,8 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     }
   }
 
-  /// An error of the program's work is the profile's, and the program's next wait throws it too.
-  static void wait_for(const TimedEvent<Runtime>& point) {
+  /// The program's next wait throws the error of such work, too.
+  static void wait_for_earlier_work(const TimedEvent<Runtime>& point) {
     try {
       point.synchronize();
     } catch (const c10::Error&) {
@@ -188,8 +188,6 @@ class DeviceTrace final : public libkineto::IActivityProfilerSession {
     const auto* const cause = linked(static_cast<std::int32_t>(work.id));
     if (cause == nullptr || cause->name().starts_with(own_)) return;
     const Origin& origin = origins_.at(work.start->device());
-    wait_for(*work.start);
-    wait_for(*work.end);
     const double start = work.start->ms_since(*origin.event);
     const double end = start + std::max(0.0, work.end->ms_since(*work.start));
     const std::string name = cause->name();

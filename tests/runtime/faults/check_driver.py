@@ -293,21 +293,23 @@ def record_event() -> torch.Event:
     return event
 
 
-def destroy_a_graph() -> None:
+def destroy_a_graph(source: torch.Tensor, wait: Callable[[], None]) -> None:
     graph = torch.accelerator.Graph()
     with torch.Stream(device="foo"):
         with graph:
-            kept = torch.ones(3_000_000, device="foo") * 2
+            kept = source.clone()
         graph.replay()
     with failing(synchronize="once"):
         del graph, kept
         gc.collect()
+    wait()
 
 
-def profile() -> None:
+def profile(source: torch.Tensor, wait: Callable[[], None]) -> None:
     with failing(synchronize_event="once"):
         with torch.profiler.profile():
-            torch.ones(3, device="foo") * 2
+            source.clone()
+            wait()
 
 
 WAITS = {
@@ -321,16 +323,19 @@ WAITS = {
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 @pytest.mark.parametrize("work", [destroy_a_graph, profile])
 def test_an_error_of_work_that_nobody_waited_for_is_told_by_the_next_wait(
-    work: Callable[[], None], wait: Callable[[torch.Event], object]
+    work: Callable[[torch.Tensor, Callable[[], None]], None],
+    wait: Callable[[torch.Event], object],
 ) -> None:
-    event = record_event()
+    def fails() -> None:
+        with pytest.raises(RuntimeError, match="foo::Runtime::synchronize(_event)? failed"):
+            wait(event)
+
+    source, event = torch.ones(3_000_000).to("foo"), record_event()
     torch.foo.synchronize()
     torch.foo.empty_cache()
     before = torch.foo.memory_reserved()
     with cases.Told():
-        work()
-        with pytest.raises(RuntimeError, match="foo::Runtime::synchronize(_event)? failed"):
-            wait(event)
+        work(source, fails)
     wait(event)
     torch.foo.empty_cache()
     assert torch.foo.memory_reserved() == before
