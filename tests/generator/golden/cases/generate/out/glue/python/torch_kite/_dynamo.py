@@ -17,6 +17,7 @@ import torch
 # `from . import` could deadlock: it waits for the package, which may wait for this module.
 _autograd = importlib.import_module("._autograd", __package__)
 _device: Any = importlib.import_module("._device", __package__)
+_distributed: Any = importlib.import_module("._distributed", __package__)
 _release = importlib.import_module("._release", __package__)
 _streams = importlib.import_module("._streams", __package__)
 
@@ -110,6 +111,8 @@ def register_functions(dynamo: types.ModuleType) -> None:
     _add_guarded_calls(dynamo)
     # PyTorch calls this function between two graphs, so Dynamo must not trace it.
     dynamo.decorators.skip(_autograd.Engine.run_backward)
+    dynamo.decorators.skip(_distributed._use_group)
+    _distributed.attach_late = dynamo.disable(_distributed.attach_late)
     # A graph does not record the state that the library's operators read and change, and AOT
     # autograd would call them once while it traces and never again. So each of them breaks the
     # graph. `device` cannot use `register_device_context_manager`: it would give a device without

@@ -37,8 +37,19 @@ _made = False  # whether this process has made a process group
 #: that will get its part for the device later, if at all; `named`: how the group that is made is
 #: called, and what for.
 _wishes = threading.local()
-_late: list[tuple[Any, Any, datetime.timedelta]] = []  # groups that wait for `attach_late`
-_attaching = threading.RLock()
+_late: list["_Late"] = []
+_called: Optional[torch.library.Library] = None  # with what the library calls
+
+
+class _Late:
+    """A group that gets its part for the device from `attach_late`."""
+
+    def __init__(self, group: Any, store: Any, timeout: datetime.timedelta) -> None:
+        # The store may have a server with a thread and a port, which end with the group.
+        self.group = weakref.ref(group, _forget)
+        self.store, self.timeout = store, timeout
+        self.failure: Optional[Exception] = None
+        self.lock = threading.RLock()
 
 
 def register_entry() -> None:
@@ -62,7 +73,7 @@ def register(c10d: types.ModuleType) -> None:
 
     Does nothing if the vendor has registered another one, or if PyTorch was built without Gloo.
     """
-    global _c10d
+    global _c10d, _called
     module: Any = c10d
     known: dict[str, str] = module.Backend.default_device_backend_map
     can = bool(_GROUP) and hasattr(_device._ops, "attach_process_group")
@@ -74,7 +85,8 @@ def register(c10d: types.ModuleType) -> None:
     module.Backend.register_backend = _giving_way(module.Backend.register_backend)
     replace(module, "_new_process_group_helper", _with_device)
     importlib.import_module("._parallel", __package__).patch_groups(module)
-    importlib.import_module("._first_use", __package__).patch_groups(module)
+    _called = torch.library.Library(_device._ops.name, "FRAGMENT")
+    _called.impl("use_group", _use_group, "CompositeExplicitAutograd")
     # Before the library's threads take the GIL from a Python that ends.
     atexit.register(_end)
 
@@ -213,8 +225,7 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
         if undefined and votes.add("wanted", 0):
             _attach(group, made[1], values["timeout"])
         elif undefined:
-            # The store may have a server with a thread and a port, which end with the group.
-            _late.append((weakref.ref(group, _forget), made[1], values["timeout"]))
+            _late.append(_Late(group, made[1], values["timeout"]))
             _device._ops.await_use(len(_late))
         elif any(one.type == _NAME for one in group._device_types):
             _set_default(group)
@@ -223,10 +234,6 @@ def _with_device(original: Callable[..., Any]) -> Callable[..., Any]:
         return made
 
     return _new_process_group_helper
-
-
-def _forget(gone: "weakref.ref[Any]") -> None:
-    _late[:] = [one for one in _late if one[0] is not gone]
 
 
 def _votes(values: dict[str, Any]) -> Any:
@@ -272,22 +279,50 @@ def _connect(group: Any, device: torch.device) -> None:
     part.eager_connect_single_device(device)
 
 
+def _forget(gone: "weakref.ref[Any]") -> None:
+    _late[:] = [one for one in _late if one.group is not gone]
+
+
 def attach_late(group: Any = None) -> None:
     """Gives a group, by default PyTorch's, that was made for the CPU only its part for the device.
 
     Does nothing if it has one, or if the program made it for the CPU. All processes of the group
-    call this where they use it together on the device for the first time.
+    call this where they use it together on the device for the first time. If that fails, each call
+    raises the same error.
     """
     if not _late:
         return
     place = _c10d.GroupMember.WORLD if group is None else group
-    with _attaching:  # other threads wait until the part is there
-        for one in [one for one in list(_late) if one[0]() is place]:
-            try:
-                if place in _c10d._world.pg_map:
-                    _attach(place, *one[1:])
-            finally:
-                _late.remove(one)
+    for one in [one for one in list(_late) if one.group() is place]:
+        with one.lock:  # other threads wait until the part is there
+            if one.failure is not None:
+                raise one.failure
+            if one not in _late:
+                continue
+            if place in _c10d._world.pg_map:
+                try:
+                    _attach(place, _connected_again(one.store), one.timeout)
+                except Exception as error:
+                    one.failure = error
+                    raise
+            _late.remove(one)
+
+
+def _connected_again(store: Any) -> Any:
+    """A store with a connection of its own, if it can have that.
+
+    While one thread waits for other ranks in a store, other threads can tell theirs nothing.
+    """
+    try:
+        return store.clone()
+    except (AttributeError, RuntimeError):  # older releases, and stores written in Python
+        return store
+
+
+def _use_group(boxed: Any) -> None:
+    """Called by the library before an operator that uses a group for a tensor on the device."""
+    attach_late(_c10d.ProcessGroup.unbox(boxed))
+    _device._ops.await_use(len(_late))
 
 
 def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
