@@ -24,13 +24,6 @@ ORDER = [
         (COLLECTIVES + "test_side_streams[result_of_a_side_stream-1048577]",),
     ),
     Fault(
-        "a rank's own part of an uneven all_gather is a change that autograd knows of",
-        HERE + "staged_steps.h",
-        "const at::AutoDispatchBelowADInplaceOrView below;  // see StagedGroup::guarded",
-        "",
-        (COLLECTIVES + "test_autograd_does_not_see_it",),
-    ),
-    Fault(
         "results overwrite what a program still reads",
         HERE + "staged_call.h",
         "now.block(streams.from_host);",
