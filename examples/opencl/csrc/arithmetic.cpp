@@ -18,14 +18,6 @@ namespace ocl {
 
 namespace {
 
-/// A number as a tensor of a dtype has it.
-at::Scalar as_element(const at::Scalar& value, c10::ScalarType type) {
-  const at::Scalar number = wrapped(value, type);
-  if (type == at::kHalf) return static_cast<float>(c10::Half(number.to<float>()));
-  if (type == at::kBFloat16) return static_cast<float>(c10::BFloat16(number.to<float>()));
-  return number;
-}
-
 bool is_nan(const at::Scalar& value) {
   return value.isFloatingPoint() && std::isnan(value.toDouble());
 }
@@ -42,8 +34,10 @@ at::Tensor& logical(const Expression& expression, const at::Tensor& self, const 
   return out;
 }
 
-/// Whether a kernel fills in `self`; the CPU's function raises PyTorch's errors, and warns.
+/// Whether a kernel fills in `self`; the CPU's function raises PyTorch's errors, and warns. Throws
+/// PyTorch's error if the mask is a part of `self`, which the CPU's function could not see.
 bool fills(const at::Tensor& self, const at::Tensor& mask) {
+  at::assert_no_partial_overlap(self, mask);
   return mask.scalar_type() == at::kBool && mask.device() == self.device() &&
          at::is_expandable_to(mask.sizes(), self.sizes()) &&
          at::has_internal_overlap(self) != at::MemOverlap::Yes;
@@ -86,7 +80,7 @@ OCL_ROUND(trunc, "trunc(a)")
 
 void pow_by_number(const at::Tensor& self, const at::Scalar& exponent, const at::Tensor& out) {
   const auto number = common_dtype(self, at::native::wrapped_scalar_tensor(exponent));
-  const at::Scalar x = is_floating(number) ? wrapped(exponent, number) : exponent;
+  const at::Scalar x = is_floating(number) ? as_element(exponent, number) : exponent;
   const auto as = [&](const char* text) { elementwise({"pow", text}, number, out, {&self}, x); };
   if (exponent.equal(2)) return as("a * a");
   if (exponent.equal(3)) return as("a * a * a");
@@ -104,9 +98,12 @@ void pow(const at::Tensor& self, const at::Tensor& exponent, const at::Tensor& o
 }
 
 void pow_of_number(const at::Scalar& self, const at::Tensor& exponent, const at::Tensor& out) {
+  // PyTorch's meta function leaves these to the kernel.
+  at::assert_no_internal_overlap(out);
+  at::assert_no_partial_overlap(out, exponent);
   const auto number = common_dtype(at::native::wrapped_scalar_tensor(self), exponent);
   elementwise({"pow", is_floating(number) ? "pow(x, a)" : "integer_power(x, a)"}, number, out,
-              {&exponent}, wrapped(self, number));
+              {&exponent}, as_element(self, number));
 }
 
 // A limit that is NaN makes every element NaN, and the upper limit counts more than the lower.
@@ -134,11 +131,13 @@ void clamp_max(const at::Tensor& self, const at::Scalar& max, const at::Tensor& 
 }
 
 void clamp_min_tensor(const at::Tensor& self, const at::Tensor& min, const at::Tensor& out) {
-  elementwise({"clamp_min", "a < b || b != b ? b : a"}, out.scalar_type(), out, {&self, &min});
+  elementwise({"clamp_min", "a < b || b != b ? b : a"}, common_dtype(self, min), out,
+              {&self, &min});
 }
 
 void clamp_max_tensor(const at::Tensor& self, const at::Tensor& max, const at::Tensor& out) {
-  elementwise({"clamp_max", "a > b || b != b ? b : a"}, out.scalar_type(), out, {&self, &max});
+  elementwise({"clamp_max", "a > b || b != b ? b : a"}, common_dtype(self, max), out,
+              {&self, &max});
 }
 
 void clamp_tensors(const at::Tensor& self, at::OptionalTensorRef min, at::OptionalTensorRef max,
@@ -147,7 +146,7 @@ void clamp_tensors(const at::Tensor& self, at::OptionalTensorRef min, at::Option
   if (!min.has_value()) return clamp_max_tensor(self, *max, out);
   constexpr const char* kText =
       "a != a ? a : b != b ? b : a > c || b > c || c != c ? c : a < b ? b : a";
-  elementwise({"clamp", kText}, out.scalar_type(), out, {&self, &*min, &*max});
+  elementwise({"clamp", kText}, common_dtype(self, *min, *max), out, {&self, &*min, &*max});
 }
 
 at::Tensor& logical_and(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
@@ -206,11 +205,14 @@ at::Tensor& masked_fill_(at::Tensor& self, const at::Tensor& mask, const at::Sca
 }
 
 at::Tensor& masked_fill_tensor_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
+  // On the CPU a number that is too large is an error. To look at one on the device would wait.
+  if (value.is_cpu() && value.dim() == 0) return masked_fill_(self, mask, value_of(value));
   if (!fills(self, mask) || value.dim() != 0) {
     return Fallback<decltype(masked_fill_tensor_)>::call("aten::masked_fill_", "Tensor", self, mask,
                                                          value);
   }
-  elementwise({"masked_fill", "b != 0 ? c : a"}, self.scalar_type(), self, {&self, &mask, &value});
+  const at::Tensor number = number_for(self, value);
+  elementwise({"masked_fill", "b != 0 ? c : a"}, self.scalar_type(), self, {&self, &mask, &number});
   return self;
 }
 

@@ -63,7 +63,7 @@ struct Operand {
 };
 
 std::optional<Operand> operand(Device& device, const Matrix& matrix, std::int64_t rows,
-                               std::int64_t columns) {
+                               std::int64_t columns, bool written = false) {
   const Strides& strides = matrix.strides;
   Operand one;
   if ((strides.column == 1 || columns == 1) && (strides.row >= columns || rows == 1)) {
@@ -75,7 +75,8 @@ std::optional<Operand> operand(Device& device, const Matrix& matrix, std::int64_
     return std::nullopt;
   }
   one.batch = static_cast<std::size_t>(strides.batch);
-  const void* const address = matrix.tensor.const_data_ptr();
+  const void* const address =
+      written ? matrix.tensor.mutable_data_ptr() : matrix.tensor.const_data_ptr();
   std::size_t bytes = 0;
   if (device.svm) {
     std::tie(one.buffer, bytes) = device.svm_buffers.at(device.context, address);
@@ -117,7 +118,7 @@ bool multiply_with_blas(const char* op, Device& device, const Sizes& sizes, cons
   const int index = out.tensor.device().index();
   Queue& stream = queue_of(backendkit::current_stream<Runtime>(index), index);
   if (!device.blas || !plain || stream.recording()) return false;
-  const auto c = operand(device, out, sizes.m, sizes.n);
+  const auto c = operand(device, out, sizes.m, sizes.n, true);
   const auto left = operand(device, a, sizes.m, sizes.k);
   const auto right = operand(device, b, sizes.k, sizes.n);
   if (!c || !left || !right || c->transpose == Transpose::kYes) return false;

@@ -53,8 +53,9 @@ bool Runtime::copy_elements(const at::Tensor& src, const at::Tensor& dst) {
     return true;
   }
   if (!known_dtype(from) || !known_dtype(to)) return false;
-  // Converted to bool, 0.5 is true.
-  elementwise(kCopy, to == c10::ScalarType::Bool ? from : to, dst, {&src});
+  // Converted to bool, 0.5 is true. Numbers of 16 bits are rounded once, when they are written.
+  const auto number = to == c10::ScalarType::Bool ? from : is_floating(to) ? at::kFloat : to;
+  elementwise(kCopy, number, dst, {&src});
   return true;
 }
 

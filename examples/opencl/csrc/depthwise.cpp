@@ -65,7 +65,7 @@ void fill(const Convolution& c, const at::Tensor& from, const at::Tensor& weight
           const at::Tensor& bias, const at::Tensor& to, bool spread) {
   if (to.numel() == 0) return;
   launch("depthwise", c, to, from, weight, bias.defined(), spread, [&](Launch& one) {
-    one.tensor(to).tensor(from).tensor(weight);
+    one.output(to).tensor(from).tensor(weight);
     if (bias.defined()) one.tensor(bias);
     one.run_for(static_cast<std::size_t>(to.numel()));
   });
@@ -88,7 +88,7 @@ void fill_weight_depthwise(const Convolution& c, const at::Tensor& large, const 
   if (weight.numel() == 0) return;
   launch("depthwise_weight", c, small, large, weight, false, false, [&](Launch& one) {
     const std::size_t group = device_at(weight.device().index()).is_cpu ? 1 : 128;  // GROUP
-    one.tensor(weight).tensor(large).tensor(small);
+    one.output(weight).tensor(large).tensor(small);
     one.run({static_cast<std::size_t>(weight.numel()), 1, 1}, {group, 1, 1});
   });
 }

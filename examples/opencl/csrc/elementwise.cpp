@@ -105,21 +105,11 @@ struct Layout {
 
 bool is_number(const at::Tensor& tensor) { return tensor.dim() == 0 && tensor.is_cpu(); }
 
-/// The value of a number on the CPU. `item()` would be an operator of its own in every profile.
-at::Scalar value_of(const at::Tensor& number) {
-  const void* const place = number.const_data_ptr();
-  switch (number.scalar_type()) {
-    case c10::ScalarType::Double:
-      return *static_cast<const double*>(place);
-    case c10::ScalarType::Float:
-      return *static_cast<const float*>(place);
-    case c10::ScalarType::Long:
-      return *static_cast<const std::int64_t*>(place);
-    case c10::ScalarType::Bool:
-      return *static_cast<const bool*>(place);
-    default:
-      return number.item();
-  }
+/// The function of kernels/elementwise.cl that rounds numbers of a dtype to one of 16 bits, or
+/// nothing if they are in it.
+const char* rounding(c10::ScalarType from, c10::ScalarType to) {
+  if (from == to || from == c10::ScalarType::Bool) return "";
+  return to == c10::ScalarType::Half ? "as_f16" : to == c10::ScalarType::BFloat16 ? "as_bf16" : "";
 }
 
 /// Too many dimensions for a kernel: one after the other, by the first.
@@ -155,11 +145,13 @@ void run(const Expression& expression, c10::ScalarType number, const at::Tensor&
     define("INDEX", small ? "int" : "long");
     define("OUT", dtype_of(out.scalar_type()).name);
     define("NUMBER", dtype_of(number).name);
+    define("AS_RESULT", rounding(out.scalar_type(), number));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (is_number(*inputs[i])) {
         define(std::string("NUMBER_") + kNames[i], "1");
       } else {
         define(kNames[i], dtype_of(inputs[i]->scalar_type()).name);
+        define(std::string("AS_NUMBER_") + kNames[i], rounding(inputs[i]->scalar_type(), number));
       }
     }
     define("EXPRESSION", expression.text);
@@ -174,10 +166,10 @@ void run(const Expression& expression, c10::ScalarType number, const at::Tensor&
   }
   launch.number(x, number);
   launch.number(y, number);
-  launch.tensor(out);
+  launch.output(out);
   for (const at::Tensor* const input : inputs) {
     if (is_number(*input)) {
-      launch.number(wrapped(value_of(*input), number), number);
+      launch.number(as_element(value_of(*input), number), number);
     } else {
       launch.tensor(*input);
     }
@@ -223,10 +215,50 @@ at::Scalar wrapped(const at::Scalar& value, c10::ScalarType type) {
   return type == at::kInt ? static_cast<std::int32_t>(whole) : whole;
 }
 
+at::Scalar as_element(const at::Scalar& value, c10::ScalarType type) {
+  const at::Scalar number = wrapped(value, type);
+  if (type == at::kHalf) return static_cast<float>(c10::Half(number.to<float>()));
+  if (type == at::kBFloat16) return static_cast<float>(c10::BFloat16(number.to<float>()));
+  return number;
+}
+
 at::Scalar written(const at::Scalar& value, c10::ScalarType type) {
-  if (type == at::kHalf) return static_cast<float>(value.to<c10::Half>());
-  if (type == at::kBFloat16) return static_cast<float>(value.to<c10::BFloat16>());
-  return value;
+  switch (type) {
+    case c10::ScalarType::Half:
+      return static_cast<float>(value.to<c10::Half>());
+    case c10::ScalarType::BFloat16:
+      return static_cast<float>(value.to<c10::BFloat16>());
+    case c10::ScalarType::Float:
+      return value.to<float>();
+    case c10::ScalarType::Int:
+      return value.to<std::int32_t>();
+    case c10::ScalarType::Long:
+      return value.to<std::int64_t>();
+    default:
+      return value;
+  }
+}
+
+at::Tensor number_for(const at::Tensor& self, const at::Tensor& value) {
+  const bool elsewhere = !value.is_cpu() && value.device() != self.device();
+  const at::Tensor number = elsewhere ? value.to(self.device()) : value;
+  return self.scalar_type() == at::kBool ? number.to(at::kBool) : number;
+}
+
+at::Scalar value_of(const at::Tensor& number) {
+  const void* const place = number.const_data_ptr();
+  switch (number.scalar_type()) {
+    case c10::ScalarType::Double:
+      return *static_cast<const double*>(place);
+    case c10::ScalarType::Float:
+      return *static_cast<const float*>(place);
+    case c10::ScalarType::Long:
+      return *static_cast<const std::int64_t*>(place);
+    case c10::ScalarType::Bool:
+      return *static_cast<const bool*>(place);
+    default:
+      return number.item();
+  }
 }
 
 at::Tensor result_of(c10::ScalarType type, std::initializer_list<const at::Tensor*> inputs) {

@@ -89,8 +89,7 @@ void Runtime::replay_graph(backendkit::GraphHandle graph, backendkit::StreamHand
     api().clReleaseEvent(one.last);
     one.last = nullptr;
   }
-  Queue& queue = queue_of(stream, index);
-  queue.add("graph", [&](cl_command_queue where, cl_event* event) {
+  const auto enqueue = [&](cl_command_queue where, cl_event* event) {
     const cl_int status = command_buffers_of(device_at(index))
                               .enqueue(1, &where, one.recorded.commands, 0, nullptr, event);
     if (status == CL_SUCCESS && !one.overlaps) {
@@ -98,15 +97,14 @@ void Runtime::replay_graph(backendkit::GraphHandle graph, backendkit::StreamHand
       api().clRetainEvent(one.last);
     }
     return status;
-  });
-  queue.expect(one.recorded.faults);
+  };
+  queue_of(stream, index).add("graph", enqueue, one.recorded.faults);
 }
 
 void Runtime::destroy_graph(backendkit::GraphHandle graph, int index) {
   Graph* const one = &graph_of(graph);
   if (one->last != nullptr) api().clReleaseEvent(one->last);
   const cl_int status = command_buffers_of(device_at(index)).release(one->recorded.commands);
-  for (cl_kernel const kernel : one->recorded.kernels) api().clReleaseKernel(kernel);
   delete one;
   check("clReleaseCommandBufferKHR", status);
 }

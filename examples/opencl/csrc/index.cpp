@@ -20,6 +20,7 @@
 
 #include "advanced_index.h"
 #include "dtypes.h"
+#include "elementwise.h"
 #include "fallback.h"
 #include "indexing.h"
 #include "kernels.h"
@@ -66,6 +67,11 @@ void add_to(const char* op, const at::Tensor& out, const at::Tensor& values, con
   const at::Tensor sums = out.to(wide);
   add(op, choose(sums), values.to(wide));
   out.copy_(sums);
+}
+
+/// Whether a kernel takes so many indices: masks without dimensions leave none.
+bool takes(const Chosen& chosen) {
+  return !chosen.choosers.empty() && chosen.choosers.size() <= kMostChoosers;
 }
 
 /// Whether no dtype that the device adds is wide enough.
@@ -119,7 +125,8 @@ void scatter_value(const at::Tensor& self, std::int64_t dim, const at::Tensor& i
                    const at::Scalar& value, const at::Tensor& out) {
   start_with(self, out);
   if (index.numel() == 0) return;
-  const at::Tensor one = at::empty({1}, out.options()).fill_(value);
+  const at::Scalar number = written(value, out.scalar_type());
+  const at::Tensor one = at::empty({1}, out.options()).fill_(number);
   write("scatter", along(out, dim, index), one.expand(with_a_dimension(index).sizes()));
 }
 
@@ -164,7 +171,7 @@ void index(const at::Tensor& self, at::IOptTensorListRef indices, at::DimVector,
   }
   at::assert_no_internal_overlap(out);
   const Chosen chosen = chosen_by(self, all);
-  if (chosen.choosers.size() <= kMostChoosers) return read("index", chosen, out);
+  if (takes(chosen)) return read("index", chosen, out);
   c10::List<std::optional<at::Tensor>> list;
   for (const at::Tensor& one : all) {
     list.push_back(one.defined() ? std::optional(one) : std::nullopt);
@@ -204,7 +211,7 @@ at::Tensor& index_put_impl_(at::Tensor& self, const c10::List<std::optional<at::
     return self;
   }
   const Chosen chosen = chosen_by(self, all);
-  if (chosen.choosers.size() > kMostChoosers) return fall_back();
+  if (!takes(chosen)) return fall_back();
   TORCH_CHECK(at::is_expandable_to(values.sizes(), chosen.data.sizes()),
               "shape mismatch: value tensor of shape ", values.sizes(),
               " cannot be broadcast to indexing result of shape ", chosen.data.sizes());

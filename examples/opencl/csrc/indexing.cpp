@@ -136,7 +136,7 @@ void run(const char* op, Direction direction, const Chosen& chosen, const at::Te
     launch.value(other.numel()).value(Layout<std::int64_t>(all, chosen));
   }
   const bool reads = direction == Direction::kRead;
-  launch.tensor(reads ? other : chosen.data).tensor(reads ? chosen.data : other).faults();
+  launch.output(reads ? other : chosen.data).tensor(reads ? chosen.data : other).faults();
   for (const Chooser& one : chosen.choosers) launch.tensor(one.index);
   launch.run_for(static_cast<std::size_t>(other.numel()));
 }

@@ -23,7 +23,7 @@ constexpr std::size_t kMostChoosers = 4;
 /// the result, with a stride of 0 where its place does not matter.
 struct Chosen {
   at::Tensor data;
-  std::vector<Chooser> choosers;        ///< the functions below take at most kMostChoosers
+  std::vector<Chooser> choosers;        ///< the functions below take 1 to kMostChoosers
   bool wraps = false;                   ///< whether indices may count from the end
   std::optional<std::int64_t> skipped;  ///< an index whose elements are left alone
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include <backendkit/handles.h>
 #include <backendkit/stream.h>
@@ -43,20 +44,14 @@ struct Hash {
 
 // OpenCL's kernels keep their arguments, so each thread has its own. They live as long as it.
 std::unordered_map<Key, KnownKernel, Hash>& kernels() {
-  struct Kernels {
-    ~Kernels() {
-      for (const auto& [key, known] : all) api().clReleaseKernel(known.kernel);
-    }
-    std::unordered_map<Key, KnownKernel, Hash> all;
-  };
-  thread_local Kernels mine;
-  return mine.all;
+  thread_local std::unordered_map<Key, KnownKernel, Hash> mine;
+  return mine;
 }
 
 }  // namespace
 
-KnownKernel* Launch::keep(int device, const Variant& variant, cl_kernel kernel) {
-  return &kernels().emplace(Key{device, variant}, KnownKernel{kernel, {}}).first->second;
+KnownKernel* Launch::keep(int device, const Variant& variant, OwnKernel kernel) {
+  return &kernels().emplace(Key{device, variant}, KnownKernel{std::move(kernel), {}}).first->second;
 }
 
 KnownKernel* Launch::known(int device, const Variant& variant) {
@@ -71,12 +66,12 @@ Launch::Launch(const char* op, int device)
       queue_(queue_of(backendkit::current_stream<Runtime>(static_cast<c10::DeviceIndex>(device)),
                       device)) {}
 
-cl_kernel Launch::made(int device, const Variant& variant, const std::string& defines) {
+OwnKernel Launch::made(int device, const Variant& variant, const std::string& defines) {
   Device& where = device_at(device);
   const std::string all = (where.is_cpu ? "#define ON_CPU\n" : "") + defines;
   cl_int status = CL_SUCCESS;
-  cl_kernel const kernel =
-      api().clCreateKernel(program_of(where, variant.family, all), variant.function, &status);
+  OwnKernel kernel(
+      api().clCreateKernel(program_of(where, variant.family, all), variant.function, &status));
   check("clCreateKernel", status);
   return kernel;
 }
@@ -130,7 +125,8 @@ Launch& Launch::number(const at::Scalar& number, c10::ScalarType type) {
 }
 
 Launch& Launch::faults() {
-  memory(queue_.faults());
+  faults_ = queue_.faults(recorded());
+  memory(faults_->memory());
   return value(reinterpret_cast<cl_ulong>(op_));
 }
 
@@ -164,17 +160,19 @@ void Launch::run(const std::array<std::size_t, 3>& groups,
                  const std::array<std::size_t, 3>& group) {
   const std::array<std::size_t, 3> items = {groups[0] * group[0], groups[1] * group[1],
                                             groups[2] * group[2]};
-  queue_.add_kernel(
-      op_, kernel_,
-      [&](cl_command_queue queue, cl_event* event) {
-        return api().clEnqueueNDRangeKernel(queue, kernel_, 3, nullptr, items.data(), group.data(),
-                                            0, nullptr, event);
-      },
-      [&](cl_command_buffer_khr commands) {
-        return command_buffers_of(device_).add_kernel(commands, nullptr, nullptr, kernel_, 3,
-                                                      nullptr, items.data(), group.data(), 0,
-                                                      nullptr, nullptr, nullptr);
-      });
+  if (recorded()) {
+    queue_.add_to_graph(op_, std::move(own_), [&](cl_command_buffer_khr commands) {
+      return command_buffers_of(device_).add_kernel(commands, nullptr, nullptr, kernel_, 3, nullptr,
+                                                    items.data(), group.data(), 0, nullptr, nullptr,
+                                                    nullptr);
+    });
+    return;
+  }
+  const auto enqueue = [&](cl_command_queue queue, cl_event* event) {
+    return api().clEnqueueNDRangeKernel(queue, kernel_, 3, nullptr, items.data(), group.data(), 0,
+                                        nullptr, event);
+  };
+  queue_.add(op_, enqueue, faults_);
 }
 
 }  // namespace ocl

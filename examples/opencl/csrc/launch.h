@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct KnownKernel {
     bool operator==(const Argument&) const = default;
   };
 
-  cl_kernel kernel;
+  OwnKernel kernel;
   std::vector<Argument> arguments;
 };
 
@@ -49,22 +50,31 @@ class Launch {
       : Launch(op, device) {
     // Some drivers read the arguments of a recorded command when it runs: it has its own kernel.
     if (queue_.recording()) {
-      kernel_ = made(device, variant, defines());
+      own_ = made(device, variant, defines());
+      kernel_ = own_.get();
       return;
     }
     known_ = known(device, variant);
     if (known_ == nullptr) known_ = keep(device, variant, made(device, variant, defines()));
-    kernel_ = known_->kernel;
+    kernel_ = known_->kernel.get();
   }
 
   /// Whether it becomes a part of a graph, and does not run now.
-  bool recorded() const { return queue_.recording(); }
+  bool recorded() const { return known_ == nullptr; }
 
   /// A tensor: the address, and the number of its first element there. A null one, if it is not
   /// defined. It has to live until the launch is queued: else another tensor may get its memory.
   Launch& tensor(at::Tensor&& tensor) = delete;
   Launch& tensor(const at::Tensor& tensor) {
     return tensor.defined() ? address(tensor.const_data_ptr(), tensor.itemsize())
+                            : address(nullptr, 1);
+  }
+
+  /// The same for a tensor that the kernel writes: set it before the tensors that it only reads,
+  /// which may share memory with it until it is written.
+  Launch& output(at::Tensor&& tensor) = delete;
+  Launch& output(const at::Tensor& tensor) {
+    return tensor.defined() ? address(tensor.mutable_data_ptr(), tensor.itemsize())
                             : address(nullptr, 1);
   }
 
@@ -96,8 +106,8 @@ class Launch {
   Launch(const char* op, int device);
 
   static KnownKernel* known(int device, const Variant& variant);
-  static cl_kernel made(int device, const Variant& variant, const std::string& defines);
-  static KnownKernel* keep(int device, const Variant& variant, cl_kernel kernel);
+  static OwnKernel made(int device, const Variant& variant, const std::string& defines);
+  static KnownKernel* keep(int device, const Variant& variant, OwnKernel kernel);
   Launch& bytes(std::size_t size, const void* value);
   Launch& memory(cl_mem buffer);
 
@@ -105,7 +115,9 @@ class Launch {
   Device& device_;
   Queue& queue_;
   cl_kernel kernel_ = nullptr;
-  KnownKernel* known_ = nullptr;  ///< null if the launch is recorded
+  KnownKernel* known_ = nullptr;    ///< null if the launch is recorded
+  OwnKernel own_;                   ///< until the graph has it, if the launch is recorded
+  std::shared_ptr<Faults> faults_;  ///< null if the kernel has no indices
   cl_uint next_ = 0;
 };
 

@@ -40,7 +40,7 @@ void columns(const at::Tensor& grad, const at::Tensor& input, const at::Tensor& 
   RowLaunch launch("layer_norm_backward", device, "norms", "column_sums", 1,
                    {{"NUMBER", at::kFloat}, {"IN", input}, {"GRAD", grad}});
   launch.value(count).value(n).value(parts);
-  launch.tensor(sums).tensor(products).tensor(grad).tensor(input).tensor(mean).tensor(rstd);
+  launch.output(sums).output(products).tensor(grad).tensor(input).tensor(mean).tensor(rstd);
   const std::int64_t width = device_at(device).is_cpu ? 128 : 1;  // `BLOCK` in kernels/norms.cl
   launch.run((n + width - 1) / width * parts, kRows * width);
   const std::array<std::int64_t, 1> first = {0};
@@ -72,7 +72,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm(const at::Tensor& inpu
   RowLaunch launch("layer_norm", in.device().index(), "norms", "layer", n,
                    {{"NUMBER", at::kFloat}, {"IN", in}, {"OUT", out}, {"WEIGHT", w}, {"BIAS", b}});
   launch.value(count).value(n).value(static_cast<float>(eps));
-  launch.tensor(out).tensor(mean).tensor(rstd).tensor(in).tensor(w).tensor(b);
+  launch.output(out).output(mean).output(rstd).tensor(in).tensor(w).tensor(b);
   launch.run(count);
   return {out, mean, rstd};
 }
@@ -100,7 +100,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm_backward(
         "layer_norm_backward", in.device().index(), "norms", "layer_backward", n,
         {{"NUMBER", at::kFloat}, {"IN", in}, {"OUT", grad_input}, {"WEIGHT", w}, {"GRAD", grad}});
     launch.value(count).value(n);
-    launch.tensor(grad_input).tensor(grad).tensor(in).tensor(means).tensor(rstds).tensor(w);
+    launch.output(grad_input).tensor(grad).tensor(in).tensor(means).tensor(rstds).tensor(w);
     launch.run(count);
   }
   at::Tensor grad_weight;

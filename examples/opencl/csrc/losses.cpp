@@ -69,7 +69,7 @@ void nll_loss(const at::Tensor& self, const at::Tensor& target, at::OptionalTens
   RowLaunch launch("nll_loss", device, "nll_loss", "forward", 1,
                    {{"IN", self}, {"TARGET", target}, {"WEIGHT", w}, {"OUT", losses}});
   launch.value(rows).value(classes_of(self)).value(ignore_index);
-  launch.tensor(losses).tensor(factors).tensor(from).tensor(classes).tensor(w);
+  launch.output(losses).output(factors).tensor(from).tensor(classes).tensor(w);
   launch.run_for(static_cast<std::size_t>(rows));
 
   const at::Tensor total = at::empty({}, factors.options());
@@ -122,7 +122,7 @@ void nll_loss_backward(const at::Tensor& grad_output, const at::Tensor& self,
                    mean ? "#define MEAN\n" : "", mean ? 1 : 0);
   launch.value(rows).value(classes_of(self)).value(ignore_index);
   launch.value(std::int64_t{each ? 1 : 0});
-  launch.tensor(to).tensor(from).tensor(total_weight).tensor(classes).tensor(w);
+  launch.output(to).tensor(from).tensor(total_weight).tensor(classes).tensor(w);
   launch.run_for(static_cast<std::size_t>(rows));
   if (!to.is_same(grad_input)) grad_input.copy_(to);
 }

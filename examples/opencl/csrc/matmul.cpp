@@ -44,7 +44,14 @@ void product(const char* op, const at::Tensor* added, const at::Tensor& left,
   TORCH_CHECK(added->scalar_type() == out.scalar_type(),
               "self and mat2 must have the same dtype, but got ", added->scalar_type(), " and ",
               right.scalar_type());
-  const at::Tensor expanded = added->expand(out.sizes());
+  at::Tensor expanded = added->expand(out.sizes());
+  at::assert_no_partial_overlap(out, expanded);
+  // A result is written while others still read what is added to them: another element of `out`
+  // is read before.
+  if (added->is_alias_of(out) && !added->is_same(out) &&
+      at::get_overlap_status(out, expanded) != at::MemOverlapStatus::Full) {
+    expanded = expanded.clone();
+  }
   const Matrix more = matrix(expanded);
   multiply(op, sizes, matrix(out), matrix(left), matrix(right), &more, alpha, beta);
 }

@@ -53,7 +53,7 @@ at::Tensor scaled(const at::Tensor& in, std::int64_t n, const at::Tensor& a, con
   RowLaunch launch("scale", in.device().index(), "norms", "scale", n,
                    {{"NUMBER", at::kFloat}, {"IN", in}, {"OUT", out}});
   launch.value(count).value(n).value(a.numel());
-  launch.tensor(out).tensor(in).tensor(a).tensor(b);
+  launch.output(out).tensor(in).tensor(a).tensor(b);
   launch.run(count);
   return out;
 }
@@ -66,7 +66,7 @@ at::Tensor scaled(const at::Tensor& grad, const at::Tensor& in, std::int64_t n, 
   RowLaunch launch("scale_backward", in.device().index(), "norms", "scale_backward", n,
                    {{"NUMBER", at::kFloat}, {"IN", in}, {"OUT", out}, {"GRAD", grad}});
   launch.value(count).value(n).value(a.numel());
-  launch.tensor(out).tensor(grad).tensor(in).tensor(a).tensor(b).tensor(c).tensor(m);
+  launch.output(out).tensor(grad).tensor(in).tensor(a).tensor(b).tensor(c).tensor(m);
   launch.run(count);
   return out;
 }
@@ -80,7 +80,7 @@ std::pair<at::Tensor, at::Tensor> row_sums(const at::Tensor& grad, const at::Ten
   RowLaunch launch("row_sums", in.device().index(), "norms", "row_sums", n,
                    {{"NUMBER", at::kFloat}, {"IN", in}, {"GRAD", grad}});
   launch.value(count).value(n).value(m.numel());
-  launch.tensor(sums).tensor(products).tensor(grad).tensor(in).tensor(m);
+  launch.output(sums).output(products).tensor(grad).tensor(in).tensor(m);
   launch.run(count);
   return {sums, products};
 }

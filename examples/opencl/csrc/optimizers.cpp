@@ -40,10 +40,11 @@ class Together {
 
   const std::vector<at::Tensor>& all() const { return used_; }
 
+  bool writes(std::size_t place) const { return place != 1 || writes_gradient_; }
+
   void finish() const {
     for (std::size_t i = 0; i < given_.size(); ++i) {
-      const bool written = i != 1 || writes_gradient_;
-      if (written && !used_[i].is_same(given_[i])) given_[i].copy_(used_[i]);
+      if (writes(i) && !used_[i].is_same(given_[i])) given_[i].copy_(used_[i]);
     }
   }
 
@@ -99,7 +100,14 @@ void run(const char* op, const char* function, const Step& step, const std::vect
   for (const float number : numbers) launch.value(number);
   if (first.has_value()) launch.value(*first);
   if (steps.defined()) launch.tensor(steps);
-  for (const at::Tensor& one : together.all()) launch.tensor(one);
+  for (std::size_t i = 0; i < together.all().size(); ++i) {
+    const at::Tensor& one = together.all()[i];
+    if (together.writes(i)) {
+      launch.output(one);
+    } else {
+      launch.tensor(one);
+    }
+  }
   // The numbers in memory are on this device, except that a learning rate may be anywhere.
   std::vector<at::Tensor> kept;
   for (const at::Tensor& one : {step.grad_scale.value_or(at::Tensor()),

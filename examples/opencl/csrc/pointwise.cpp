@@ -9,6 +9,18 @@
 
 namespace ocl {
 
+namespace {
+
+/// The dtype in which tensors are multiplied and divided. As on the CPU, numbers of 16 bits meet a
+/// single number that is not rounded to theirs.
+c10::ScalarType scaling_dtype(const at::Tensor& self, const at::Tensor& other) {
+  const auto common = common_dtype(self, other);
+  const bool keeps = other.numel() == 1 && self.scalar_type() == common;
+  return keeps && is_floating(common) && other.scalar_type() != common ? at::kFloat : common;
+}
+
+}  // namespace
+
 // Functions of one tensor whose result is a floating-point number.
 #define OCL_UNARY(name, expression)                                               \
   void name(const at::Tensor& self, const at::Tensor& out) {                      \
@@ -59,11 +71,11 @@ void sub(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alph
 }
 
 void mul(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"mul", "a * b"}, common_dtype(self, other), out, {&self, &other});
+  elementwise({"mul", "a * b"}, scaling_dtype(self, other), out, {&self, &other});
 }
 
 void div(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  elementwise({"div", "a / b"}, floating(common_dtype(self, other)), out, {&self, &other});
+  elementwise({"div", "a / b"}, floating(scaling_dtype(self, other)), out, {&self, &other});
 }
 
 // NaN is the greatest and the least number for PyTorch.
@@ -102,31 +114,31 @@ void threshold_backward(const at::Tensor& grad, const at::Tensor& self, const at
 }
 
 void sigmoid_backward(const at::Tensor& grad, const at::Tensor& output, const at::Tensor& out) {
-  elementwise({"sigmoid_backward", "a * (1 - b) * b"}, floating(out.scalar_type()), out,
+  elementwise({"sigmoid_backward", "a * (1 - b) * b"}, floating(common_dtype(grad, output)), out,
               {&grad, &output});
 }
 
 void tanh_backward(const at::Tensor& grad, const at::Tensor& output, const at::Tensor& out) {
-  elementwise({"tanh_backward", "a * (1 - b * b)"}, floating(out.scalar_type()), out,
+  elementwise({"tanh_backward", "a * (1 - b * b)"}, floating(common_dtype(grad, output)), out,
               {&grad, &output});
 }
 
 void silu_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& out) {
   elementwise({"silu_backward", "a / (1 + exp(-b)) * (1 + b * (1 - 1 / (1 + exp(-b))))"},
-              floating(out.scalar_type()), out, {&grad, &self});
+              floating(common_dtype(grad, self)), out, {&grad, &self});
 }
 
 // The formula depends on the weight so that a weight of 1 gives the end exactly.
 void lerp_scalar(const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight,
                  const at::Tensor& out) {
   elementwise({"lerp", "fabs(x) < 0.5f ? a + x * (b - a) : b - (b - a) * (1 - x)"},
-              floating(out.scalar_type()), out, {&self, &end}, weight);
+              floating(self.scalar_type()), out, {&self, &end}, weight);
 }
 
 void lerp(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight,
           const at::Tensor& out) {
   elementwise({"lerp", "fabs(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c)"},
-              floating(out.scalar_type()), out, {&self, &end, &weight});
+              floating(common_dtype(self, end, weight)), out, {&self, &end, &weight});
 }
 
 at::Tensor& zero_(at::Tensor& self) {
@@ -135,26 +147,32 @@ at::Tensor& zero_(at::Tensor& self) {
 }
 
 at::Tensor& fill_(at::Tensor& self, const at::Scalar& value) {
-  elementwise({"fill_", "x"}, self.scalar_type(), self, {}, written(value, self.scalar_type()));
+  // As on the CPU, what is too large for a single number of 16 bits makes it infinite.
+  const auto type = self.scalar_type();
+  const bool infinite = self.numel() == 1 && (type == at::kHalf || type == at::kBFloat16);
+  elementwise({"fill_", "x"}, type, self, {},
+              infinite ? wrapped(value, type) : written(value, type));
   return self;
 }
 
 at::Tensor& fill_tensor_(at::Tensor& self, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
               value.dim(), " dimensions.");
-  elementwise({"fill_", "a"}, self.scalar_type(), self, {&value});
+  const at::Tensor number = number_for(self, value);
+  elementwise({"fill_", "a"}, self.scalar_type(), self, {&number});
   return self;
 }
 
 void addcmul(const at::Tensor& self, const at::Tensor& one, const at::Tensor& two,
              const at::Scalar& value, const at::Tensor& out) {
-  elementwise({"addcmul", "a + x * b * c"}, out.scalar_type(), out, {&self, &one, &two}, value);
+  elementwise({"addcmul", "a + x * b * c"}, common_dtype(self, one, two), out, {&self, &one, &two},
+              value);
 }
 
 void addcdiv(const at::Tensor& self, const at::Tensor& one, const at::Tensor& two,
              const at::Scalar& value, const at::Tensor& out) {
-  elementwise({"addcdiv", "a + x * (b / c)"}, floating(out.scalar_type()), out, {&self, &one, &two},
-              value);
+  elementwise({"addcdiv", "a + x * (b / c)"}, floating(common_dtype(self, one, two)), out,
+              {&self, &one, &two}, value);
 }
 
 }  // namespace ocl

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>
 
 #include "dtypes.h"
@@ -68,6 +69,7 @@ std::array<Index, 28> shape(const Pooling& pooling, const at::Tensor& large,
 /// those of a maximum, which writes or reads them.
 void pool(const char* op, const char* function, const Pooling& pooling, const at::Tensor& to,
           const at::Tensor& large, const at::Tensor& small, const at::Tensor& indices) {
+  at::assert_no_internal_overlap(to);
   if (to.numel() == 0) return;
   const at::Tensor images[] = {batched(large), batched(small),
                                batched(indices.defined() ? indices : small)};
@@ -85,8 +87,8 @@ void pool(const char* op, const char* function, const Pooling& pooling, const at
     launch.value(shape<std::int64_t>(pooling, images[0], images[1], images[2]));
   }
   const bool backward = to.is_same(large);
-  launch.tensor(to);
-  if (indices.defined() && !backward) launch.tensor(indices);
+  launch.output(to);
+  if (indices.defined() && !backward) launch.output(indices);
   launch.tensor(backward ? small : large);
   if (indices.defined() && backward) launch.tensor(indices);
   launch.run_for(static_cast<std::size_t>(to.numel()));

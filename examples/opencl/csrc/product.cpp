@@ -179,7 +179,7 @@ void multiply(const char* op, const Sizes& sizes, const Matrix& out, const Matri
   } else {
     pass(launch, Problem<std::int64_t>(sizes, tile, out, a, b, added), windows);
   }
-  launch.number(alpha, type).tensor(out.tensor).tensor(a.tensor).tensor(b.tensor);
+  launch.number(alpha, type).output(out.tensor).tensor(a.tensor).tensor(b.tensor);
   if (added != nullptr) launch.number(beta, type).tensor(added->tensor);
   const auto tiles = static_cast<std::size_t>(ceiling(sizes.n, tile.n) * ceiling(sizes.m, tile.m) *
                                               sizes.batches * sizes.groups);

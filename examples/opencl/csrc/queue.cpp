@@ -47,9 +47,11 @@ void Queue::retire() {
   }
 }
 
-void Queue::check_not_recording(const char* what) const {
-  if (!recording_) return;
-  throw std::runtime_error(std::string("a graph of OpenCL cannot have `") + what + "`");
+void Queue::check_recording(const char* what, bool wanted) const {
+  if (recording_ == wanted) return;
+  throw std::runtime_error((wanted ? "the graph of OpenCL is complete, and cannot have `"
+                                   : "a graph of OpenCL cannot have `") +
+                           std::string(what) + "`");
 }
 
 Recorded Queue::end_capture() {
@@ -71,22 +73,15 @@ cl_event Queue::marker() {
   return event;
 }
 
-cl_mem Queue::faults() {
+std::shared_ptr<Faults> Queue::faults(bool recorded) {
   cl_context const context = device_at(device_).context;
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::shared_ptr<Faults>& faults = recording_ ? recorded_.faults : faults_;
+  std::shared_ptr<Faults>& faults = recorded ? recorded_.faults : faults_;
   if (faults == nullptr) faults = std::make_shared<Faults>(context);
-  if (!recording_) add_expected(faults);
-  return faults->memory();
+  return faults;
 }
 
 void Queue::expect(const std::shared_ptr<Faults>& faults) {
-  if (faults == nullptr) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  add_expected(faults);
-}
-
-void Queue::add_expected(const std::shared_ptr<Faults>& faults) {
   const bool known = std::find(expected_.begin(), expected_.end(), faults) != expected_.end();
   if (!known) expected_.push_back(faults);
 }

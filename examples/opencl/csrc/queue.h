@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "faults.h"
@@ -16,10 +18,17 @@ namespace ocl {
 /// How far a command is: CL_COMPLETE, more if it has not completed, less if it failed.
 cl_int status_of(cl_event event);
 
+struct ReleaseKernel {
+  void operator()(cl_kernel kernel) const { api().clReleaseKernel(kernel); }
+};
+
+/// A kernel that is released with this.
+using OwnKernel = std::unique_ptr<std::remove_pointer_t<cl_kernel>, ReleaseKernel>;
+
 /// What a queue has recorded for a graph.
 struct Recorded {
   cl_command_buffer_khr commands = nullptr;
-  std::vector<cl_kernel> kernels;  ///< those of the commands
+  std::vector<OwnKernel> kernels;  ///< those of the commands
   std::shared_ptr<Faults> faults;  ///< null if no kernel has indices
 };
 
@@ -32,22 +41,24 @@ class Queue {
   int device() const { return device_; }
 
   /// Queues a command: `enqueue` gets the queue and the place for the command's event, and returns
-  /// the status. `what` names the command in errors and lives as long as the process.
+  /// the status. `what` names the command in errors and lives as long as the process. The next wait
+  /// looks at `faults`, if the command's kernels report there. Throws if the queue records.
   template <class Enqueue>
-  void add(const char* what, const Enqueue& enqueue) {
+  void add(const char* what, const Enqueue& enqueue,
+           const std::shared_ptr<Faults>& faults = nullptr) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    check_not_recording(what);
+    check_recording(what, false);
     queue(what, enqueue);
+    if (faults != nullptr) expect(faults);
   }
 
-  /// The same for a kernel, which a graph can have: if the queue records, `record` gets the graph's
-  /// commands and returns the status, and the graph keeps the kernel.
-  template <class Enqueue, class Record>
-  void add_kernel(const char* what, cl_kernel kernel, const Enqueue& enqueue,
-                  const Record& record) {
+  /// Adds a kernel to the graph that the queue records, which keeps it: `record` gets the graph's
+  /// commands and returns the status. Throws if the queue does not record.
+  template <class Record>
+  void add_to_graph(const char* what, OwnKernel kernel, const Record& record) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!recording_) return queue(what, enqueue);
-    recorded_.kernels.push_back(kernel);
+    check_recording(what, true);
+    recorded_.kernels.push_back(std::move(kernel));
     check(what, record(recorded_.commands));
   }
 
@@ -66,12 +77,8 @@ class Queue {
   /// An event that completes with all that is queued so far; the caller releases it.
   cl_event marker();
 
-  /// Memory for a kernel that reports indices that are out of range, and is about to be queued or
-  /// recorded.
-  cl_mem faults();
-
-  /// Lets the next wait look at what the kernels of a graph report, which has just been queued.
-  void expect(const std::shared_ptr<Faults>& faults);
+  /// Where a kernel reports indices that are out of range, which is queued or recorded next.
+  std::shared_ptr<Faults> faults(bool recorded);
 
   /// Waits until all that was queued has completed. Throws if any of it failed, or had an index
   /// that is out of range.
@@ -100,9 +107,9 @@ class Queue {
     keep(what, event);
   }
 
-  void add_expected(const std::shared_ptr<Faults>& faults);
+  void expect(const std::shared_ptr<Faults>& faults);
   void keep(const char* what, cl_event event);
-  void check_not_recording(const char* what) const;
+  void check_recording(const char* what, bool wanted) const;
   void retire();
 
   std::mutex mutex_;

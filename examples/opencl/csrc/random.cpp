@@ -46,7 +46,7 @@ void draw(const at::Tensor& out, const Draw& how, const MaybeGenerator& generato
   launch.value(out.numel()).value(state.seed).value(state.offset / 4);
   launch.value(static_cast<float>(how.x)).value(static_cast<float>(how.y));
   launch.value(how.base).value(how.range);
-  launch.tensor(to);
+  launch.output(to);
   launch.run_for(static_cast<std::size_t>(out.numel()));
   if (!to.is_same(out)) out.copy_(to);
 }

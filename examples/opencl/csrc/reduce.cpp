@@ -159,7 +159,7 @@ void launch(const Reducer& reducer, const Reduction& r, bool columns, Pass pass,
                    texts_of(reducer, pass), (pass.totals ? 1U : 0U) | (pass.last ? 2U : 0U));
   launch.value(r);
   launch.value(static_cast<float>(x));
-  launch.tensor(out).tensor(self).tensor(shift);
+  launch.output(out).tensor(self).tensor(shift);
   const std::int64_t width = columns && device_at(device).is_cpu ? kBlock : 1;
   const std::int64_t jobs = r.kept[0] * ((r.kept[1] + width - 1) / width) * r.parts;
   launch.run(jobs, (r.rows / r.parts) * (columns ? r.length * width : 1));

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/ops/empty.h>
@@ -52,6 +53,15 @@ c10::ScalarType compared(c10::ScalarType type) {
 double per_result(const at::Tensor& self, const at::Tensor& out) {
   return static_cast<double>(self.numel()) /
          static_cast<double>(std::max<std::int64_t>(out.numel(), 1));
+}
+
+/// The sum, or the product, of elements in the dtype of `out`: of bools, whether any or all are
+/// true.
+void accumulate(const Reducer& reducer, const Reducer& of_bools, const at::Tensor& self,
+                at::OptionalIntArrayRef dims, const at::Tensor& out) {
+  const auto type = out.scalar_type();
+  if (type == at::kBool) return reduce(of_bools, self, dims, compared(self.scalar_type()), out);
+  reduce(reducer, self, dims, sum_dtype(type), out);
 }
 
 /// The mean, and the variance with a divisor or its root.
@@ -108,13 +118,17 @@ void launch_arg(const char* op, const char* better, const at::Tensor& in, const 
                    {{"NUMBER", compared(in.scalar_type())}, {"A", in}}, better, texts,
                    (values.defined() ? 1U : 0U) | (known.defined() ? 2U : 0U));
   launch.value(count).value(n).value(parts);
-  launch.tensor(values).tensor(places).tensor(in).tensor(known);
+  launch.output(values).output(places).tensor(in).tensor(known);
   launch.run(count * parts);
 }
 
 /// Writes the extreme of each row along `dim`, or of all elements, and its place.
 void arg(const char* op, const char* better, const at::Tensor& self,
          std::optional<std::int64_t> dim, const at::Tensor& values, const at::Tensor& places) {
+  if (values.defined()) {
+    at::assert_no_overlap(values, self);
+    at::assert_no_overlap(places, self);
+  }
   if (places.numel() == 0) return;
   const bool rows = dim.has_value() && self.dim() > 0;
   const at::Tensor in = rows ? self.movedim(*dim, -1).contiguous() : self.contiguous();
@@ -146,13 +160,14 @@ void arg(const char* op, const char* better, const at::Tensor& self,
 
 void sum(const at::Tensor& self, at::OptionalIntArrayRef dim, bool, std::optional<at::ScalarType>,
          const at::Tensor& out) {
-  reduce(kSum, self, dim, sum_dtype(out.scalar_type()), out);
+  accumulate(kSum, kAny, self, dim, out);
 }
 
 void mean(const at::Tensor& self, at::OptionalIntArrayRef dim, bool, std::optional<at::ScalarType>,
           const at::Tensor& out) {
   TORCH_CHECK(is_floating(out.scalar_type()), "result type ", self.scalar_type(),
               " can't be cast to the desired output type ", out.scalar_type());
+  at::assert_no_internal_overlap(out);
   reduce(kMean, self, dim, at::kFloat, out, per_result(self, out));
 }
 
@@ -164,13 +179,13 @@ at::Tensor prod(const at::Tensor& self, std::optional<at::ScalarType> dtype) {
         "aten::prod", "", self, dtype);
   }
   at::Tensor out = at::empty({}, self.options().dtype(result));
-  reduce(kProd, self, std::nullopt, sum_dtype(result), out);
+  accumulate(kProd, kAll, self, std::nullopt, out);
   return out;
 }
 
 void prod_dim(const at::Tensor& self, std::int64_t dim, bool, std::optional<at::ScalarType>,
               const at::Tensor& out) {
-  reduce(kProd, self, at::IntArrayRef(dim), sum_dtype(out.scalar_type()), out);
+  accumulate(kProd, kAll, self, at::IntArrayRef(dim), out);
 }
 
 void amax(const at::Tensor& self, at::IntArrayRef dim, bool, const at::Tensor& out) {

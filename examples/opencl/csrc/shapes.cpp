@@ -41,7 +41,7 @@ void triangle(const char* op, bool lower, const at::Tensor& self, std::int64_t d
       launch.value(one);
     }
   }
-  launch.value(diagonal).tensor(to).tensor(in);
+  launch.value(diagonal).output(to).tensor(in);
   launch.run_for(static_cast<std::size_t>(out.numel()));
   if (!to.is_same(out)) out.copy_(to);
 }

@@ -46,7 +46,7 @@ void forward(const char* op, const std::string& texts, const at::Tensor& self, s
   RowLaunch launch(op, out.device().index(), "softmax", "forward", rows.n,
                    {{"NUMBER", at::kFloat}, {"IN", self}, {"OUT", out}}, op, texts);
   launch.value(out.numel() / rows.n).value(rows.n);
-  launch.tensor(rows.to).tensor(in);
+  launch.output(rows.to).tensor(in);
   launch.run(out.numel() / rows.n);
   rows.finish();
 }
@@ -61,7 +61,7 @@ void backward(const char* op, const std::string& texts, const at::Tensor& grad,
                    {{"NUMBER", at::kFloat}, {"IN", output}, {"OUT", out}, {"GRAD", grad}}, op,
                    texts);
   launch.value(out.numel() / rows.n).value(rows.n);
-  launch.tensor(rows.to).tensor(above).tensor(result);
+  launch.output(rows.to).tensor(above).tensor(result);
   launch.run(out.numel() / rows.n);
   rows.finish();
 }

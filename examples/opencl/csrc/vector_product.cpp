@@ -81,7 +81,7 @@ bool multiply_vector(const char* op, const Sizes& sizes, const Matrix& out, cons
   for (const std::int64_t number : {shape.rows, shape.columns, shape.apart, shape.out}) {
     pass(number);
   }
-  launch.number(alpha, type).tensor(out.tensor);
+  launch.number(alpha, type).output(out.tensor);
   launch.tensor(shape.matrix.tensor).tensor(shape.vector.tensor);
   if (added != nullptr) {
     launch.number(beta, type).tensor(added->tensor);

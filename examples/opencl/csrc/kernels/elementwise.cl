@@ -2,10 +2,21 @@
 //   INDEX            int, or long for tensors of more than 2^31 elements
 //   OUT, NUMBER      the dtype of the result, and the one in which the expression is computed
 //   INPUTS           how many tensors are read, up to 3; A, B, C: their dtypes
+//   AS_NUMBER_A, AS_NUMBER_B, AS_NUMBER_C, AS_RESULT   as_f16 or as_bf16 where the number that is
+//                    read, or the expression's value, is to be rounded to NUMBER; else nothing
 //   EXPRESSION       of a, b, c, and of the numbers x and y
 //   RANK             0: all tensors are dense and in the same order; else the number of dimensions
 
 typedef JOIN(number_, NUMBER) Number;
+
+// A number as a tensor of 16 bits has it.
+float as_f16(float value) {
+  ushort bits;
+  vstore_half_rte(value, 0, (half*)&bits);
+  return vload_half(0, (const half*)&bits);
+}
+
+float as_bf16(float value) { return as_float((uint)rounded_to_bf16(value) << 16); }
 
 // As PyTorch's CPU has it: a negative power is a fraction, of which 0 is left.
 long integer_power(long base, long exponent) {
@@ -71,7 +82,7 @@ INDEX at_place(const INDEX* sizes, const INDEX* strides, INDEX place) {
 #define READ_A in_a
 #else
 #define INPUT_A TENSOR_INPUT(A, in_a, a_begin)
-#define READ_A (Number)JOIN(load_, A)(in_a + a_begin, OFFSET(layout.in[0]))
+#define READ_A AS_NUMBER_A((Number)JOIN(load_, A)(in_a + a_begin, OFFSET(layout.in[0])))
 #endif
 #else
 #define INPUT_A
@@ -83,7 +94,7 @@ INDEX at_place(const INDEX* sizes, const INDEX* strides, INDEX place) {
 #define READ_B in_b
 #else
 #define INPUT_B TENSOR_INPUT(B, in_b, b_begin)
-#define READ_B (Number)JOIN(load_, B)(in_b + b_begin, OFFSET(layout.in[1]))
+#define READ_B AS_NUMBER_B((Number)JOIN(load_, B)(in_b + b_begin, OFFSET(layout.in[1])))
 #endif
 #else
 #define INPUT_B
@@ -95,7 +106,7 @@ INDEX at_place(const INDEX* sizes, const INDEX* strides, INDEX place) {
 #define READ_C in_c
 #else
 #define INPUT_C TENSOR_INPUT(C, in_c, c_begin)
-#define READ_C (Number)JOIN(load_, C)(in_c + c_begin, OFFSET(layout.in[2]))
+#define READ_C AS_NUMBER_C((Number)JOIN(load_, C)(in_c + c_begin, OFFSET(layout.in[2])))
 #endif
 #else
 #define INPUT_C
@@ -121,6 +132,6 @@ kernel void elementwise(INDEX count LAYOUT, Number x, Number y,
 #if INPUTS > 2
     const Number c = READ_C;
 #endif
-    JOIN(store_, OUT)(out, OFFSET(layout.out), EXPRESSION);
+    JOIN(store_, OUT)(out, OFFSET(layout.out), AS_RESULT(EXPRESSION));
   }
 }
