@@ -17,8 +17,8 @@
 
 #include <backendkit/device/display_name.h>
 #include <backendkit/device/driver.h>
-#include <backendkit/device/late_registration.h>
 #include <backendkit/device/late_error.h>
+#include <backendkit/device/late_registration.h>
 #include <backendkit/device/lost_work.h>
 #include <backendkit/runtime.h>
 
