@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Environment, from_environment, run
+from conftest import GLUE, ROOT, Environment, from_environment, run
 
 EXAMPLES = ROOT / "examples"
 KERNELS_AND_RUNTIME = {"csrc/kernels.cpp", "csrc/runtime.h", "csrc/runtime.cpp"}
