@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import types
 from typing import Any
 from unittest import mock
@@ -202,6 +203,10 @@ def test_a_first_use_that_failed_is_told_again(package: Package) -> None:
     package.library.answers["attach_process_group"] = attach
     distributed.attach_late(other)
     assert (parts(group), parts(other)) == ({"cpu"}, {"cpu", "foo"})
+    dist.destroy_process_group()
+    del group
+    gc.collect()
+    assert not distributed._late
 
 
 def test_destroyed_groups_get_no_part(package: Package) -> None:
