@@ -48,7 +48,7 @@ class _Late:
         # The store may have a server with a thread and a port, which end with the group.
         self.group = weakref.ref(group, _forget)
         self.store, self.timeout = store, timeout
-        self.failure: Optional[Exception] = None
+        self.failure = ""
         self.lock = threading.RLock()
 
 
@@ -295,15 +295,15 @@ def attach_late(group: Any = None) -> None:
     place = _c10d.GroupMember.WORLD if group is None else group
     for one in [one for one in list(_late) if one.group() is place]:
         with one.lock:  # other threads wait until the part is there
-            if one.failure is not None:
-                raise one.failure
+            if one.failure:
+                raise torch.distributed.DistBackendError(one.failure)
             if one not in _late:
                 continue
             if place in _c10d._world.pg_map:
                 try:
                     _attach(place, _connected_again(one.store), one.timeout)
-                except Exception as error:
-                    one.failure = error
+                except torch.distributed.DistBackendError as error:
+                    one.failure = str(error)  # not the error itself, whose frames have the group
                     raise
             _late.remove(one)
 
