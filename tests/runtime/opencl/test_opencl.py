@@ -56,6 +56,19 @@ def test_device_tests_pass(
     assert re.search(r"^\d+ passed", done.stdout, re.M), done.stdout
 
 
+@pytest.mark.long
+def test_the_smoke_tests_of_torchcts_pass(
+    python: Path, memory: str, cache: dict[str, str], tmp_path: Path
+) -> None:
+    torchcts = ["-m", "torchcts"]
+    run(python, *torchcts, "init", "--template", "smoke", "--non-interactive", cwd=tmp_path)
+    command = [*torchcts, "run", "--device", "ocl", "--level", "1", "--non-interactive"]
+    done = run(python, *command, cwd=tmp_path, OPENCL_MEMORY=memory, **cache)
+    last = done.stdout.strip().splitlines()[-1]
+    assert re.search(r" [1-9]\d* passed", last), last
+    assert not re.search(r"failed|error|skipped", last), last
+
+
 @pytest.mark.parametrize(
     ("file", "calls"),
     [
