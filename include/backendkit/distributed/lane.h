@@ -41,9 +41,14 @@ class Lane {
         ++state_->threads;
       }
       state_->tasks.push_back(std::move(task));
+      Unfinished::add(1);
     }
     state_->changed.notify_all();
   }
+
+  /// Waits until the tasks of all lanes have ended, also of lanes that are gone, and what they held
+  /// is freed, for at most `limit`. Returns whether that is so.
+  static bool drain_all(std::chrono::milliseconds limit) { return Unfinished::wait(limit); }
 
   /// Waits until all tasks have ended, for at most `limit`. Returns whether they have.
   bool drain(std::chrono::milliseconds limit) {
@@ -54,6 +59,39 @@ class Lane {
 
  private:
   static constexpr std::chrono::seconds kIdle{5};
+
+  /// How many tasks of all lanes wait, run or are being freed. A task that starts another one is
+  /// counted until that one is.
+  class Unfinished {
+   public:
+    static void add(int change) {
+      const std::lock_guard<std::mutex> lock(mutex());
+      count() += change;
+      if (count() == 0) changed().notify_all();
+    }
+
+    static bool wait(std::chrono::milliseconds limit) {
+      std::unique_lock<std::mutex> lock(mutex());
+      return changed().wait_for(lock, limit, [] { return count() == 0; });
+    }
+
+   private:
+    // Threads may outlive static objects.
+    static std::mutex& mutex() {
+      static auto* const one = new std::mutex;
+      return *one;
+    }
+
+    static std::condition_variable& changed() {
+      static auto* const one = new std::condition_variable;
+      return *one;
+    }
+
+    static int& count() {
+      static int tasks = 0;
+      return tasks;
+    }
+  };
 
   struct State {
     std::mutex mutex;
@@ -79,6 +117,7 @@ class Lane {
       lock.unlock();
       task();
       task = nullptr;  // what it holds is freed without the lock
+      Unfinished::add(-1);
       lock.lock();
     }
     --state->threads;

@@ -72,15 +72,11 @@ class ProcessGroups {
         if (auto group = one.lock()) open.push_back(std::move(group));
       }
     }
-    constexpr std::chrono::seconds kLimit{10};
-    const auto until = std::chrono::steady_clock::now() + kLimit;
-    for (const std::shared_ptr<Group>& group : open) {
-      group->close();
-      group->drain(std::chrono::duration_cast<std::chrono::milliseconds>(
-          until - std::chrono::steady_clock::now()));
-    }
+    for (const std::shared_ptr<Group>& group : open) group->close();
+    open.clear();
     // Other ranks need this one's part of what the driver does. It ends at its time-outs.
     if constexpr (kHasDriver) DriverWatch::wait_for_all();
+    Lane::drain_all(std::chrono::seconds(10));
   }
 
   static std::mutex& mutex() {

@@ -114,16 +114,6 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     return all;
   }
 
-  /// Waits until nothing runs any more, for at most `limit`. Returns whether that is so.
-  bool drain(std::chrono::milliseconds limit) {
-    const auto until = std::chrono::steady_clock::now() + limit;
-    const auto left = [&] {
-      return std::chrono::duration_cast<std::chrono::milliseconds>(
-          until - std::chrono::steady_clock::now());
-    };
-    return collectives_.drain(limit) && messages_.drain(left()) && waiters_.drain(left());
-  }
-
  private:
   static constexpr int kNoSource = -1;
 
