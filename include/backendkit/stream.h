@@ -11,8 +11,6 @@
 
 #include <backendkit/captures.h>
 #include <backendkit/device/device.h>
-#include <backendkit/device/late_error.h>
-#include <backendkit/device/lost_work.h>
 
 namespace backendkit {
 
@@ -111,8 +109,7 @@ class Streams {
       Devices<Runtime>::check_not_forked();
       Captures::refuse(device, id, "a wait for the stream's work");
       Driver<Runtime>::synchronize_stream(stream, device);
-      LostWork::check();
-      LateError::raise();
+      Devices<Runtime>::check_results();
     } else {
       Devices<Runtime>::synchronize(device);
     }

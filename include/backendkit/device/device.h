@@ -113,8 +113,7 @@ class Devices {
   /// code waits for the accelerator in programs that use only the CPU.
   static void synchronize(c10::DeviceIndex index) {
     wait(index);
-    LostWork::check();
-    LateError::raise();
+    check_results();
   }
 
   /// The same for those that take no results: throws only what the driver throws.
@@ -123,6 +122,12 @@ class Devices {
     if (!used()) return;
     check_not_forked();
     Driver<Runtime>::synchronize(device);
+  }
+
+  /// Throws if results are wrong, or what could not be thrown where it came. Call it after a wait.
+  static void check_results() {
+    LostWork::check();
+    LateError::raise();
   }
 
   /// Sets a function for `exchange` to call in the thread that makes a device current, even if it

@@ -82,8 +82,7 @@ class Events {
       if (event == nullptr) return;
       Devices<Runtime>::use();
       Driver<Runtime>::synchronize_event(of(event).handle, of(event).device);
-      LostWork::check();
-      LateError::raise();
+      Devices<Runtime>::check_results();
     }
   }
 

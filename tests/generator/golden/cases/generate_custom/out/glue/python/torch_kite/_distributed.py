@@ -293,19 +293,21 @@ def attach_late(group: Any = None) -> None:
     if not _late:
         return
     place = _c10d.GroupMember.WORLD if group is None else group
-    for one in [one for one in list(_late) if one.group() is place]:
-        with one.lock:  # other threads wait until the part is there
-            if one.failure:
-                raise torch.distributed.DistBackendError(one.failure)
-            if one not in _late:
-                continue
-            if place in _c10d._world.pg_map:
-                try:
-                    _attach(place, _connected_again(one.store), one.timeout)
-                except torch.distributed.DistBackendError as error:
-                    one.failure = str(error)  # not the error itself, whose frames have the group
-                    raise
-            _late.remove(one)
+    one = next((one for one in list(_late) if one.group() is place), None)
+    if one is None:
+        return
+    with one.lock:  # other threads wait until the part is there
+        if one.failure:
+            raise torch.distributed.DistBackendError(one.failure)
+        if one not in _late:
+            return
+        if place in _c10d._world.pg_map:
+            try:
+                _attach(place, _connected_again(one.store), one.timeout)
+            except torch.distributed.DistBackendError as error:
+                one.failure = str(error)  # not the error itself, whose frames have the group
+                raise
+        _late.remove(one)
 
 
 def _connected_again(store: Any) -> Any:
@@ -353,12 +355,6 @@ def _attach(group: Any, store: Any, timeout: datetime.timedelta) -> None:
     _set_default(group)
     _c10d._world.pg_map[group] = (_c10d.Backend(both()), _c10d._world.pg_map[group][1])
     _c10d._world.pg_backend_config[group] = both()
-
-
-def is_on_device(one: Any) -> bool:
-    while isinstance(one, (list, tuple)) and one:
-        one = one[0]
-    return isinstance(one, torch.Tensor) and one.device.type == _NAME
 
 
 def patch_meshes(module: types.ModuleType) -> None:

@@ -149,7 +149,7 @@ def patch_data_parallel(module: types.ModuleType) -> None:
     @functools.wraps(original)
     def initialize(self: Any, *arguments: Any, **options: Any) -> None:
         given = signature.bind(self, *arguments, **options).arguments
-        if any(_distributed.is_on_device(one) for one in given["module"].parameters()):
+        if any(one.device.type == _NAME for one in given["module"].parameters()):
             _distributed.attach_late(given.get("process_group"))
         original(self, *arguments, **options)
 
