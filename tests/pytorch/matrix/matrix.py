@@ -55,6 +55,7 @@ ARGUMENTS = {
     "dense": [KERNELS, "-k", "dense and not samples"],
     "strided": [KERNELS, "-k", "strided and not samples"],
     "vendor_library": [EXAMPLES, "-k", "not minimal"],
+    "collectives": ["tests/runtime/groups/test_ways.py", "-k", "by_the_driver"],
 }
 
 
