@@ -72,15 +72,49 @@ COLLECTIVES = {
     "broadcast": lambda here, x: dist.broadcast(x, 0),
     "broadcast from it": lambda here, x: dist.broadcast(x, here.size - 1),
     "reduce": lambda here, x: dist.reduce(x, 0),
-    "all_gather": lambda here, x: dist.all_gather([x.clone() for _ in range(here.size)], x),
+    "reduce to it": lambda here, x: dist.reduce(x, here.size - 1),
+    "all_gather": lambda here, x: dist.all_gather(parts(here, x), x),
     "all_gather_into_tensor": lambda here, x: dist.all_gather_into_tensor(x.repeat(here.size), x),
+    "uneven all_gather": lambda here, x: dist.all_gather(
+        [x.new_empty(len(x) + rank) for rank in range(here.size)], x.new_empty(len(x) + here.rank)
+    ),
+    "reduce_scatter": lambda here, x: dist.reduce_scatter(x, parts(here, x)),
     "reduce_scatter_tensor": lambda here, x: dist.reduce_scatter_tensor(x, x.repeat(here.size)),
+    "all_to_all": lambda here, x: dist.all_to_all(parts(here, x), parts(here, x)),
     "all_to_all_single": lambda here, x: dist.all_to_all_single(
         x.repeat(here.size), x.repeat(here.size)
     ),
+    "gather": lambda here, x: gather(here, x, 0),
+    "gather to it": lambda here, x: gather(here, x, here.size - 1),
+    "scatter": lambda here, x: scatter(here, x, 0),
+    "scatter from it": lambda here, x: scatter(here, x, here.size - 1),
     "send and recv": lambda here, x: messages(here, x),
+    "batch_isend_irecv": lambda here, x: exchange(here, x),
     "barrier": lambda here, x: dist.barrier(),
 }
+#: Collectives in which some ranks only send: they need not notice that nobody receives.
+ONE_WAY = ("broadcast", "reduce", "gather", "scatter")
+
+
+def parts(here, tensor):
+    return [tensor.clone() for _ in range(here.size)]
+
+
+def gather(here, tensor, root):
+    dist.gather(tensor, parts(here, tensor) if here.rank == root else None, root)
+
+
+def scatter(here, tensor, root):
+    dist.scatter(tensor, parts(here, tensor) if here.rank == root else None, root)
+
+
+def exchange(here, tensor):
+    """To the next rank, and from the one before."""
+    to, source = (here.rank + 1) % here.size, (here.rank - 1) % here.size
+    there = tensor.clone()
+    batch = [dist.P2POp(dist.isend, tensor, to), dist.P2POp(dist.irecv, there, source)]
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
 
 
 def messages(here, tensor):
@@ -103,7 +137,7 @@ def killed(here, name):
         while time.monotonic() < end:
             COLLECTIVES[name](here, tensor)
             tensor[0].item()  # or the host would give the device work for many seconds
-            if name.startswith("broadcast"):  # the root need not notice that nobody receives
+            if name.split()[0] in ONE_WAY:
                 dist.barrier()
     dist.destroy_process_group()
 
