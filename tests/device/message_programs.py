@@ -238,6 +238,14 @@ REFUSED = {
         lambda at: dist.all_reduce(at(2, dtype=torch.complex64), dist.ReduceOp.MAX),
         "every",
     ),
+    "all_reduce, scaled sum of integers": (
+        lambda at: dist.all_reduce(at(2, dtype=torch.int32), operation("PREMUL_SUM")),
+        "every",
+    ),
+    "all_reduce, average of bool": (
+        lambda at: dist.all_reduce(at(2, dtype=torch.bool), dist.ReduceOp.AVG),
+        "every",
+    ),
     "all_reduce, MAX of sparse": (
         lambda at: dist.all_reduce(at(2, 2).to_sparse(), dist.ReduceOp.MAX),
         "every",

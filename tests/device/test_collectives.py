@@ -31,18 +31,19 @@ def having(*names):
 FLOATS = having("float64", "float32", "float16", "bfloat16")
 INTEGERS = having("uint8", "int8", "int16", "int32", "int64")
 UNSIGNED = having("uint16", "uint32", "uint64")
-COMPLEX = having("complex64", "complex128")
-FLOAT8 = having("float8_e4m3fn", "float8_e5m2")
-DTYPES = [*FLOATS, *INTEGERS, *UNSIGNED, torch.bool, *COMPLEX, *FLOAT8]
+COMPLEX = having("complex64", "complex128", "complex32")
+FLOAT8 = having("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+OTHERS = having("float8_e8m0fnu")
+DTYPES = [*FLOATS, *INTEGERS, *UNSIGNED, torch.bool, *COMPLEX, *FLOAT8, *OTHERS]
 WHOLE = [*INTEGERS, *UNSIGNED, torch.bool]
 #: The dtypes that each operator has arithmetic for.
 OPERATORS = {
-    "SUM": [*FLOATS, *WHOLE, *COMPLEX],
-    "AVG": FLOATS + COMPLEX,
-    "PREMUL_SUM": FLOATS,
-    "MIN": [*FLOATS, *WHOLE],
-    "MAX": [*FLOATS, *WHOLE],
-    "PRODUCT": [*FLOATS, *WHOLE],
+    "SUM": [*FLOATS, *FLOAT8, *WHOLE, *COMPLEX],
+    "AVG": [*FLOATS, *FLOAT8, *INTEGERS, *UNSIGNED, *COMPLEX],
+    "PREMUL_SUM": [*FLOATS, *FLOAT8, *COMPLEX],
+    "MIN": [*FLOATS, *FLOAT8, *WHOLE],
+    "MAX": [*FLOATS, *FLOAT8, *WHOLE],
+    "PRODUCT": [*FLOATS, *FLOAT8, *WHOLE],
     "BAND": WHOLE,
     "BOR": WHOLE,
     "BXOR": WHOLE,
@@ -190,6 +191,11 @@ def test_sums_of_every_dtype(ranks, collective, dtype):
 @pytest.mark.parametrize("dtype", each([torch.float32, torch.float64, torch.int64]))
 def test_sums_of_sparse_tensors(ranks, dtype, async_op):
     ranks(programs.sparse_sum, dtype, async_op)
+
+
+def test_averages_of_negative_integers(ranks):
+    """They are rounded towards zero, as NCCL's are."""
+    ranks(programs.one, programs.all_reduce, torch.int32, (5,), programs.negative, op="AVG")
 
 
 @pytest.mark.parametrize("op", ["MIN", "MAX"])
@@ -417,4 +423,6 @@ def test_all_reduce_coalesced_of_other_operators(ranks, op):
 
 @pytest.mark.parametrize("call", messages.REFUSED)
 def test_what_is_refused_before_anything_is_sent(ranks, call):
+    if "scaled sum" in call:
+        having_operator("PREMUL_SUM")
     ranks(messages.refused, call)

@@ -26,8 +26,10 @@ class Reduction {
                       " does not exist: it needs integers or bool");
     TORCH_CHECK_VALUE(!complex || op_ == Op::SUM || op_ == Op::AVG || op_ == Op::PREMUL_SUM,
                       "complex numbers have sums and averages, and no other reduction");
-    TORCH_CHECK_VALUE(dtype != at::kBool || (op_ != Op::AVG && op_ != Op::PREMUL_SUM),
-                      "bool has no averages and no scaled sums: use ReduceOp.SUM");
+    TORCH_CHECK_VALUE(dtype != at::kBool || op_ != Op::AVG,
+                      "bool has no averages: use ReduceOp.SUM");
+    TORCH_CHECK_VALUE(real || complex || op_ != Op::PREMUL_SUM, "a scaled sum of ", dtype,
+                      " does not exist: it needs floating-point or complex numbers");
     if (op_ == Op::PREMUL_SUM) factor_ = factor_of(op);
   }
 

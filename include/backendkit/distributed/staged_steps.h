@@ -175,36 +175,42 @@ class StagedSteps {
     const bool root = arguments_.is_root(options.rootRank);
     const Tensors all = arguments_.on_root(root, outputs, "outputs");
     const Buffer& own = call_.read(root ? apart_unless_own(input, all, arguments_.rank()) : input);
-    Ranges to;
+    Ranges places;
     for (const at::Tensor& output : all) {
       arguments_.same(output, input);
-      to.push_back(Call::all(call_.write(output)));
+      places.push_back({&call_.write(output), 0, 0});
     }
-    const auto run = [=, &own](c10d::Backend& host) {
-      Lists all(root ? 1 : 0);
-      if (root) all[0] = bytes_of(to);
-      Tensors input_bytes{own.host()};
-      return Call::Begun{host.gather(all, input_bytes, options), nullptr};
-    };
-    call_.step({Call::all(own)}, run, to);
+    for_chunks(own.bytes(), size_, [&](std::int64_t begin, std::int64_t end) {
+      const Ranges to = chunk_of(places, begin, end);
+      const auto run = [=, &own](c10d::Backend& host) {
+        Lists all(root ? 1 : 0);
+        if (root) all[0] = bytes_of(to);
+        Tensors input_bytes{own.host(begin, end)};
+        return Call::Begun{host.gather(all, input_bytes, options), nullptr};
+      };
+      call_.step({{&own, begin, end}}, run, to);
+    });
   }
 
   void scatter(const at::Tensor& output, const Lists& inputs, const c10d::ScatterOptions& options) {
     const bool root = arguments_.is_root(options.rootRank);
     const Buffer& own = call_.write(output);
-    Ranges from;
+    Ranges places;
     const Tensors given = arguments_.on_root(root, inputs, "inputs");
     for (const at::Tensor& input : given) arguments_.same(output, input);
     for (const at::Tensor& input : all_apart(given, output, arguments_.rank())) {
-      from.push_back(Call::all(call_.read(input)));
+      places.push_back({&call_.read(input), 0, 0});
     }
-    const auto run = [=, &own](c10d::Backend& host) {
-      Tensors output_bytes{own.host()};
-      Lists all(root ? 1 : 0);
-      if (root) all[0] = bytes_of(from);
-      return Call::Begun{host.scatter(output_bytes, all, options), nullptr};
-    };
-    call_.step(from, run, {Call::all(own)});
+    for_chunks(own.bytes(), size_, [&](std::int64_t begin, std::int64_t end) {
+      const Ranges from = chunk_of(places, begin, end);
+      const auto run = [=, &own](c10d::Backend& host) {
+        Tensors output_bytes{own.host(begin, end)};
+        Lists all(root ? 1 : 0);
+        if (root) all[0] = bytes_of(from);
+        return Call::Begun{host.scatter(output_bytes, all, options), nullptr};
+      };
+      call_.step(from, run, {{&own, begin, end}});
+    });
   }
 
   /// Ends after all ranks have come here and their current streams have done what they have now.
