@@ -98,6 +98,11 @@ def test_a_rank_is_killed_in_a_collective(ends, collective):
     ends(programs.killed, collective, last=-9)
 
 
+@pytest.mark.parametrize("collective", ["all_reduce", "send and recv", "batch_isend_irecv"])
+def test_a_rank_of_a_bound_group_is_killed(ends, collective):
+    ends(programs.killed, collective, True, last=-9)
+
+
 def test_a_rank_is_killed_with_works_in_flight(ends):
     ends(programs.killed_with_works_in_flight, last=-9)
 
@@ -106,9 +111,15 @@ def test_a_rank_is_killed_and_the_group_destroyed(ends):
     ends(programs.killed_and_group_destroyed, last=-9)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_rank_does_not_come(ends, asynchronous):
-    ends(programs.absent, asynchronous)
+@pytest.mark.parametrize(
+    "collective", [name for name in programs.COLLECTIVES if name not in programs.NOBODY]
+)
+def test_a_rank_does_not_come(ends, collective):
+    ends(programs.absent, collective)
+
+
+def test_a_rank_does_not_come_to_an_async_op(ends):
+    ends(programs.absent, "all_reduce", True)
 
 
 def test_a_rank_does_not_come_to_a_monitored_barrier(ends):

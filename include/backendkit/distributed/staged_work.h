@@ -80,11 +80,13 @@ class StagedWork final : public c10d::Work {
     }
     const auto end = end_;
     lock.unlock();
-    while (!forever && end && !end->point.passed()) {
-      if (std::chrono::steady_clock::now() >= until) raise_late(timeout);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!forever && end) {
+      while (!end->point.passed()) {
+        if (std::chrono::steady_clock::now() >= until) raise_late(timeout);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      end->point.wait();  // throws if it has come because of an abort
     }
-    if (!forever && end) end->point.wait();  // throws if it has come because of an abort
     lock.lock();
     if (exception_) std::rethrow_exception(exception_);
   }
