@@ -7,11 +7,17 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "runtime" / "faults"))
+import project
+
+#: A Python that has a backend, and the variables of the environment that it needs.
+Backend = tuple[str, dict[str, str]]
 #: Tests that fail, and why.
 FAILING = {
     "test_ddp_profiling_torch_profiler": "the trace has no records of NCCL's parameters",
@@ -31,15 +37,28 @@ SKIPPED = {
 }
 
 
-def run(folder: Path, script: str, *arguments: str) -> str:
+@pytest.fixture(params=["staged", "driver"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    """A Python that has a backend, with these variables: one that has collectives, or has none."""
+    if request.param == "staged":
+        return os.environ["BACKENDKIT_TEST_PYTHON"], {}
+    python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    project.run(os.environ["BACKENDGEN"], "new", tmp_path / "foo")
+    project.add_collectives(tmp_path / "foo")
+    site = project.install(tmp_path / "foo", Path(os.environ["BACKENDKIT_BUILD"]), python)
+    project.add_entry_point(site)
+    return python, {"PYTHONPATH": str(site)}
+
+
+def run(backend: Backend, folder: Path, script: str, *arguments: str) -> str:
     """What a script beside this file writes to its standard error.
 
     With CI set, PyTorch's tests need packages of its own CI.
     """
-    python = os.environ["BACKENDKIT_TEST_PYTHON"]
+    python, variables = backend
     command = [python, str(Path(__file__).with_name(script)), *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    environment |= {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    environment |= {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -47,20 +66,22 @@ def run(folder: Path, script: str, *arguments: str) -> str:
     return done.stderr
 
 
-def outcomes(folder: Path) -> list[tuple[str, str, str]]:
+def outcomes(backend: Backend, folder: Path) -> list[tuple[str, str, str]]:
     """The name, the outcome and the reason of each test."""
     output = folder / "outcomes.jsonl"
-    run(folder, "own.py", "--output", str(output))
+    run(backend, folder, "own.py", "--output", str(output))
     return [tuple(json.loads(line)) for line in output.read_text().splitlines()]
 
 
-def test_the_classes_that_its_tests_share(tmp_path: Path) -> None:
-    assert re.search(r"^Ran 7 tests in \S+\n\nOK$", run(tmp_path, "base_classes.py"), re.M)
+@pytest.mark.parametrize("backend", ["staged"], indirect=True)
+def test_the_classes_that_its_tests_share(backend: Backend, tmp_path: Path) -> None:
+    text = run(backend, tmp_path, "base_classes.py")
+    assert re.search(r"^Ran 7 tests in \S+\n\nOK$", text, re.M)
 
 
 @pytest.mark.long
-def test_of_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = outcomes(tmp_path)
+def test_of_pytorch(backend: Backend, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = outcomes(backend, tmp_path)
     counts = Counter(outcome for _, outcome, _ in found)
     why = Counter()
     unknown = []

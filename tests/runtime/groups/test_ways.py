@@ -19,6 +19,8 @@ from project import add_collectives, add_entry_point, install, run  # noqa: E402
 #: The functions that a Runtime may have besides those for communicators.
 FUNCTIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 MESSAGES = ("send", "recv", "begin_group", "end_group")
+#: The device tests of groups.
+GROUPS = [f"test_{name}.py" for name in ("bound_groups", "collectives", "groups_end", "parallel")]
 HAVE = "import torch; print(*(k for k, v in torch.foo.capabilities().runtime.items() if v))"
 
 
@@ -53,14 +55,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("driver"), *FUNCTIONS, *MESSAGES)
 
 
-def device_tests(site: Path, *arguments: str) -> int:
-    """How many pass; all others fail the test."""
-    python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+def device_tests(site: Path | None, *arguments: str, python: str = "") -> int:
+    """How many pass; all others fail the test. Without a site, `python` has the backend."""
+    python = python or os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "foo"]
     done = subprocess.run(
         [*command, *arguments],
         cwd=DEVICE_TESTS,
-        env={**os.environ, "PYTHONPATH": str(site)},
+        env={**os.environ, **({"PYTHONPATH": str(site)} if site else {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -70,13 +72,28 @@ def device_tests(site: Path, *arguments: str) -> int:
     return int(re.findall(r"(\d+) passed", done.stdout)[0])
 
 
-def test_by_the_driver(site: Path) -> None:
+@pytest.mark.parametrize("size", ["2", "4"])
+def test_by_the_driver(site: Path, size: str) -> None:
     """`./dev test` runs all device tests with collectives through the host."""
-    names = ("bound_groups", "collectives", "groups_end", "parallel")
-    assert device_tests(site, *(f"test_{name}.py" for name in names)) > 650
+    assert device_tests(site, "--world-size", size, *GROUPS) > 650
 
 
-@pytest.mark.parametrize("kept", [("all_reduce", "broadcast"), ("reduce_scatter",)], ids="-".join)
+def test_four_ranks_through_the_host() -> None:
+    python = os.environ["BACKENDKIT_TEST_PYTHON"]
+    assert device_tests(None, "--world-size", "4", *GROUPS, python=python) > 650
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        ("all_reduce", "broadcast"),
+        ("reduce_scatter",),
+        pytest.param(("all_gather",), marks=pytest.mark.long),
+        pytest.param(("broadcast",), marks=pytest.mark.long),
+        pytest.param(MESSAGES, marks=pytest.mark.long),
+    ],
+    ids="-".join,
+)
 def test_fewer_functions(tmp_path: Path, kept: tuple[str, ...]) -> None:
     """The others are made of these, or go through the host."""
     chosen = "float32 or uneven or bool or no_whole_memory or coalesc"
