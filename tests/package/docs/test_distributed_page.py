@@ -10,12 +10,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "distributed.md"
 PYTHON = os.environ["BACKENDKIT_TEST_PYTHON"]
 TEXT = PAGE.read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.M | re.S)
+(JOB,) = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.M | re.S)
 #: Calls, and what each makes a group for.
 CALLS = re.findall(r"^\| `(init_\w+\(.*?\))` \| (.*) \|$", TEXT, re.M)
 
@@ -30,6 +32,25 @@ model(torch.ones(4, 2, device="foo") * dist.get_rank()).sum().backward()
 print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {layer.weight.grad.tolist()}\\n", end="")
 dist.destroy_process_group()
 """
+
+#: What the training operator 1.9 sets in the container of each of two machines, with and without an
+#: `elasticPolicy`; the port and the number of the machine are what they stand for.
+OPERATOR = {
+    "elastic": {
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": "localhost:PORT",
+        "PET_NNODES": "2:2",
+        "PET_NPROC_PER_NODE": "auto",
+    },
+    "master": {
+        **{"MASTER_ADDR": "localhost", "MASTER_PORT": "PORT", "WORLD_SIZE": "2", "RANK": "NUMBER"},
+        "PET_MASTER_ADDR": "localhost",
+        "PET_MASTER_PORT": "PORT",
+        "PET_NODE_RANK": "NUMBER",
+        "PET_NNODES": "2",
+        "PET_NPROC_PER_NODE": "auto",
+    },
+}
 
 #: Stand-ins: `torchrun` of the Python that has the backend, and what SLURM brings.
 PROGRAMS = {
@@ -52,27 +73,23 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda text: text.split()[0])
-def test_commands(command: str, tmp_path: Path) -> None:
+def train(script: str, folder: Path) -> None:
+    """Runs a script that starts `train.py` on two machines with one device each."""
     for name, text in PROGRAMS.items():
-        program = tmp_path / name
+        program = folder / name
         program.write_text(f"#!/bin/sh -e\n{text}\n")
         program.chmod(0o755)
-    (tmp_path / "train.py").write_text(TRAIN)
-    assert command.count(":29500") == 1
-    script = command.replace("node0:", "localhost:").replace(":29500", f":{free_port()}")
-    if "srun" not in script:  # which types it on each machine
-        script = f"machine() {{\n{script}}}\nmachine &\nmachine\nwait $!\n"
+    (folder / "train.py").write_text(TRAIN)
     environment = {
         **os.environ,
-        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "FOO_SIMULATOR_DEVICES": "1",
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",
     }
     done = subprocess.run(
         ["bash", "-e", "-c", script],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -82,6 +99,31 @@ def test_commands(command: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     said = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
     assert said == [f"rank {rank} of 2: [[2.0, 2.0]]" for rank in range(2)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda text: text.split()[0])
+def test_commands(command: str, tmp_path: Path) -> None:
+    assert command.count(":29500") == 1
+    script = command.replace("node0:", "localhost:").replace(":29500", f":{free_port()}")
+    if "srun" not in script:  # which types it on each machine
+        script = f"machine() {{\n{script}}}\nmachine &\nmachine\nwait $!\n"
+    train(script, tmp_path)
+
+
+@pytest.mark.parametrize("kind", OPERATOR)
+def test_kubernetes(kind: str, tmp_path: Path) -> None:
+    """The container of the job, with what the operator sets."""
+    workers = yaml.safe_load(JOB)["spec"]["pytorchReplicaSpecs"]["Worker"]
+    (container,) = workers["template"]["spec"]["containers"]
+    assert (workers["replicas"], container["name"]) == (2, "pytorch")
+    chosen = OPERATOR[kind]
+    named = [name for name in chosen if name.startswith("PET_") and "NPROC" not in name]
+    assert [name for name in named if f"`{name}`" not in TEXT] == []
+    values = " ".join(f"{name}={value}" for name, value in chosen.items())
+    values = re.sub(r"\bPORT\b", str(free_port()), values)
+    command = f"env {values} {' '.join(container['command'])}"
+    first, second = (command.replace("=NUMBER", f"={number}") for number in range(2))
+    train(f"{first} &\n{second}\nwait $!\n", tmp_path)
 
 
 def alone(code: str, folder: Path) -> str:
