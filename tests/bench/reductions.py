@@ -4,7 +4,9 @@
 Those of the driver are the simulator's, over shared memory. Each rank writes its bytes there and
 reads the result, so they are also beside two copies of as many bytes.
 
-Ranks are processes of this machine. All that is compared is measured in turns, in one process.
+Ranks are processes of this machine. All that is compared is measured in turns, in one process. Gloo
+keeps the processors busy that also do the simulator's copies, so that nothing hides these. Over a
+link of limited rate, the processors wait for the link, as those of two machines do.
 """
 
 from __future__ import annotations
@@ -24,6 +26,15 @@ HERE = Path(__file__).resolve()
 RANKS = 2
 #: Bytes of a tensor, and how many times it is reduced.
 SIZES = ((4, 400), (64 << 10, 200), (1 << 20, 80), (64 << 20, 15))
+#: The same over a link that limits them, of so many Gbit/s for both directions together.
+LINK_SIZES = ((1 << 20, 60), (16 << 20, 25), (64 << 20, 15))
+LINK_GBIT = 4
+#: Runs a command in a network of its own. A packet there has at most 64 KB.
+LINK = ["unshare", "--net", "sh", "-c"]
+LINK += [
+    "ip link set lo up && tc qdisc add dev lo root tbf "
+    f'rate {LINK_GBIT}gbit burst 256kb latency 50ms && exec "$0" "$@"'
+]
 STEPS = 15
 #: Of the model that is trained, and the milliseconds that its kernels take.
 LAYERS, WEIGHTS, BUSY_MS = 8, 1 << 20, 5
@@ -53,12 +64,14 @@ def in_turns(calls: dict[str, Callable[[], None]], rounds: int) -> dict[str, flo
     return {name: statistics.median(all_) for name, all_ in times.items()}
 
 
-def reductions(device: str) -> dict[str, dict[str, float]]:
+def reductions(
+    device: str, sizes: Sequence[tuple[int, int]] = SIZES
+) -> dict[str, dict[str, float]]:
     import torch
     import torch.distributed as dist
 
     found = {}
-    for size, rounds in SIZES:
+    for size, rounds in sizes:
         host = torch.zeros(size // 4)
         there = host.to(device)
 
@@ -124,6 +137,13 @@ def training(device: str) -> dict[str, float]:
     return in_turns({"with": step, "without": step_of_one_rank, "alone": reduce}, STEPS)
 
 
+MEASURED: dict[str, Callable[[str], Any]] = {
+    "reductions": reductions,
+    "link": lambda device: reductions(device, LINK_SIZES),
+    "training": training,
+}
+
+
 def rank_of(device: str, measured: str, output: str) -> None:
     import torch
     import torch.distributed as dist
@@ -132,7 +152,7 @@ def rank_of(device: str, measured: str, output: str) -> None:
     module = getattr(torch, device)
     module.set_device(int(os.environ["LOCAL_RANK"]) % module.device_count())
     dist.init_process_group()
-    found = {"reductions": reductions, "training": training}[measured](device)
+    found = MEASURED[measured](device)
     if dist.get_rank() == 0:
         Path(output).write_text(json.dumps(found))
     dist.destroy_process_group()
@@ -147,11 +167,12 @@ def torchrun(
     *arguments: str,
     ranks: int = RANKS,
     python: str | None = None,
+    by: Sequence[str] = (),
     **environment: str,
 ) -> Any:
-    """Runs a script as ranks, the first of which writes JSON to `--output`; returns that."""
+    """Runs a script as ranks, by a command that takes one; what the first writes to `--output`."""
     output = work / "found.json"
-    command = [python or os.environ["BACKENDKIT_TEST_PYTHON"], "-m", "torch.distributed.run"]
+    command = [*by, python or os.environ["BACKENDKIT_TEST_PYTHON"], "-m", "torch.distributed.run"]
     command += ["--standalone", f"--nproc-per-node={ranks}", str(script), *arguments]
     done = subprocess.run(
         [*command, "--output", str(output)],
@@ -211,6 +232,24 @@ void foo::mul(const at::Tensor&, const at::Tensor&, const at::Tensor&) {{
 )
 
 
+def over_link(
+    work: Path, table: Callable[[str, Sequence], None], kinds: dict[str, dict[str, str]]
+) -> None:
+    """all_reduce by the host beside Gloo's on CPU tensors, where the network limits both."""
+    if subprocess.run([*LINK, "true"], capture_output=True, check=False).returncode:
+        print("\nall_reduce over a link of limited rate needs root and the package iproute2")
+        return
+    rows = []
+    for kind, options in kinds.items():
+        found = torchrun(HERE, work, "link", by=LINK, **options)
+        for size, times in found.items():
+            theirs, ours = times["Gloo"] * 1000, times["device"] * 1000
+            remark = f"Gloo on the CPU {theirs:.1f} ms, {ours / theirs:.2f} x"
+            rows.append((f"{size}, {kind}", f"{ours:.1f} ms", remark))
+    rounds = ", ".join(str(count) for _, count in LINK_SIZES)
+    table(f"The same over a link of {LINK_GBIT} Gbit/s, medians of {rounds}", rows)
+
+
 def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> None:
     """all_reduce by the host and by the driver, beside Gloo's on CPU tensors."""
     by_host = {"FOO_SIMULATOR_COLLECTIVES": "0"}
@@ -231,6 +270,7 @@ def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> Non
             rows.append((f"{size}, {kind}", f"{ours:.3f} ms", remark))
     rounds = ", ".join(str(count) for _, count in SIZES)
     table(f"all_reduce between {RANKS} processes, medians of {rounds}, in turns", rows)
+    over_link(work, table, {"staged": by_host, "host_accessible": {"python": base, **unified}})
     busy = {"PYTHONPATH": str(built(work / "busy", *BUSY))}
     for kind, chosen in (("staged", by_host), ("driver", {})):
         found = torchrun(HERE, work, "training", python=base, **busy, **chosen)
@@ -249,7 +289,7 @@ def bench_distributed(work: Path, table: Callable[[str, Sequence], None]) -> Non
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("measured", choices=("reductions", "training"))
+    parser.add_argument("measured", choices=MEASURED)
     parser.add_argument("--device", default="foo")
     parser.add_argument("--output", required=True)
     options = parser.parse_args()
