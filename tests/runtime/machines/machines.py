@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ PORT = 29500
 #: Reserved for documentation, so no machine has it.
 NETWORK = "192.0.2"
 NUMBERS = itertools.count()
+#: Bytes that a machine with a limited rate may send at once.
+BURST = 64 << 10
 
 
 class Machines:
@@ -98,10 +101,16 @@ class Machines:
                 os.kill(pid, signal.SIGKILL)
             process.wait()
 
-    def limit(self, machine: int, rate: str) -> None:
-        """From now on, the machine sends no faster; `rate` is what tc takes, such as `100mbit`."""
+    def limit(self, machine: int, rate: int, wait: str = "400ms") -> None:
+        """From now on, the machine sends no more than `rate` bits a second. What would have to wait
+        for longer than `wait` is lost. (Few virtual machines have netem, which also delays.)"""
         queue = ["tc", "qdisc", "replace", "dev", "eth0", "root", "tbf"]
-        self._in(machine, *queue, "rate", rate, "burst", "64kb", "latency", "400ms")
+        self._in(machine, *queue, "rate", f"{rate}bit", "burst", str(BURST), "latency", wait)
+
+    def lost(self, machine: int) -> int:
+        """How many packets of the machine were lost at its limit."""
+        told = self._in(machine, "tc", "-s", "-j", "qdisc", "show", "dev", "eth0")
+        return json.loads(told)[0]["drops"]
 
     def disconnect(self, machine: int) -> None:
         """Nothing comes to the machine or from it any more; no connection is closed."""
@@ -110,8 +119,8 @@ class Machines:
     def _name(self, machine: int | str) -> str:
         return f"{self._prefix}{machine}"
 
-    def _in(self, machine: int | str, *command: str) -> None:
-        _run("ip", "netns", "exec", self._name(machine), *command)
+    def _in(self, machine: int | str, *command: str) -> str:
+        return _run("ip", "netns", "exec", self._name(machine), *command)
 
     def _connect(self) -> None:
         _run("ip", "netns", "add", self._name("hub"))
@@ -135,10 +144,11 @@ class Machines:
                 _run("ip", "netns", "delete", line.split()[0])
 
 
-def _run(*command: str) -> None:
+def _run(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"error: `{' '.join(command)}` failed: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _descendants(pid: int) -> list[int]:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from machines import Machines
+from machines import BURST, Machines
 
+#: Bits a second of a slow link.
+SLOW = 10_000_000
 HERE = Path(__file__).resolve().parent
 LIMIT = 180
 
@@ -33,10 +35,27 @@ def results(text: str) -> list[list[str]]:
     return sorted(line.split() for line in re.findall(r"(?m)^result (.*)$", text))
 
 
-@pytest.mark.parametrize(("count", "processes"), [(2, 1), (2, 2), (4, 1)])
-def test_training(tmp_path: Path, count: int, processes: int) -> None:
+def parameters(steps: int) -> float:
+    """The sum of the parameters that training.py has in the end, by one process on the CPU."""
+    import torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(steps):
+        optimizer.zero_grad()
+        model(torch.full((2, 4), step / steps)).square().mean().backward()
+        optimizer.step()
+    return sum(one.double().sum().item() for one in model.parameters())
+
+
+@pytest.mark.parametrize("rate", [None, SLOW], ids=["fast", "slow"])
+@pytest.mark.parametrize(("count", "processes"), [(2, 1), (2, 2), (4, 1), (4, 2)])
+def test_training(tmp_path: Path, count: int, processes: int, rate: int | None) -> None:
     program = [str(HERE / "training.py"), str(tmp_path), "5"]
     with Machines(count) as machines:
+        for machine in range(count if rate else 0):
+            machines.limit(machine, rate)
         started = [
             machines.torchrun(machine, str(count), program, tmp_path, processes=processes)
             for machine in range(count)
@@ -49,7 +68,8 @@ def test_training(tmp_path: Path, count: int, processes: int) -> None:
     for text in texts:
         assert [one[1] for one in results(text)] == [str(local) for local in range(processes)]
     assert {(one[2], one[3]) for one in words} == {(size, "0")}
-    assert len({one[4] for one in words}) == 1  # the parameters
+    assert len({one[4] for one in words}) == 1
+    assert float(words[0][4]) == pytest.approx(parameters(5), abs=2e-6)
 
 
 def test_a_machine_is_lost(tmp_path: Path) -> None:
@@ -82,11 +102,22 @@ def test_a_machine_that_cannot_be_reached(tmp_path: Path) -> None:
     assert re.search(r"DistBackendError: fooccl:\w+ failed on rank 0 of 2", text), text
 
 
-def test_a_slow_link(tmp_path: Path) -> None:
-    program = [str(HERE / "training.py"), str(tmp_path), "3"]
+@pytest.mark.parametrize("wait", ["400ms", "2ms"], ids=["queues", "loses"])
+def test_a_slow_link(tmp_path: Path, wait: str) -> None:
+    """A reduction brings each rank's bytes to the other; the result is right, also where a link
+    loses packets. That a link of this rate cannot be faster shows that it was in use."""
+    size = 4 << 20
     with Machines(2) as machines:
         for machine in range(2):
-            machines.limit(machine, "10mbit")
+            machines.limit(machine, SLOW, wait)
+        program = [str(HERE / "reduction.py"), str(size)]
         started = [machines.torchrun(machine, "2", program, tmp_path) for machine in range(2)]
         texts = [process.communicate(timeout=LIMIT)[0] for process in started]
+        lost = [machines.lost(machine) for machine in range(2)]
     assert [process.returncode for process in started] == [0, 0], "\n".join(texts)
+    words = [one for text in texts for one in results(text)]
+    assert sorted((one[0], one[2]) for one in words) == [("0", "True"), ("1", "True")]
+    seconds = max(float(one[1]) for one in words)  # of the rank that began first
+    assert seconds >= (size - BURST) * 8 / SLOW, texts
+    if wait == "2ms":
+        assert min(lost) > 0
