@@ -62,11 +62,21 @@ def run(command: Sequence[str | Path], **options: object) -> str:
     return done.stdout
 
 
-def seconds(command: Sequence[str | Path], **options: object) -> float:
-    """How long a command takes as a process of its own."""
-    started = time.perf_counter()
+def cost(command: Sequence[str | Path], **options: object) -> tuple[float, float]:
+    """How long a command takes as a process of its own, and its CPU time, also of the system."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     run(command, **options)
-    return time.perf_counter() - started
+    ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return ended - started, used
+
+
+def seconds(command: Sequence[str | Path], **options: object) -> float:
+    return cost(command, **options)[0]
+
+
+def cpu_seconds(command: Sequence[str | Path], **options: object) -> float:
+    return cost(command, **options)[1]
 
 
 def environment(folder: Path, *below: str) -> Path:
@@ -76,6 +86,14 @@ def environment(folder: Path, *below: str) -> Path:
     folders = [run([one, "-c", PURELIB]).strip() for one in below]
     Path(run([python, "-c", PURELIB]).strip(), "below.pth").write_text("\n".join(folders) + "\n")
     return python
+
+
+def without_groups(folder: Path) -> Path:
+    """A new project for the device foo, without process groups."""
+    run([os.environ["BACKENDGEN"], "new", folder, "--name", "foo"])
+    with (folder / "backend.toml").open("a", encoding="utf-8") as description:
+        description.write("\n[distributed]\nenabled = false\n")
+    return folder
 
 
 def table(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
@@ -130,31 +148,50 @@ def bench_install(work: Path) -> None:
     base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
     cold = {**os.environ, "CCACHE_DISABLE": "1"}
     install = ["-m", "pip", "install", "-q", "--no-build-isolation", "--no-index", "."]
-    news, installs, imports, rebuilds = [], [], [], []
+    news, imports, rebuilds = [], [], []
+    installs: list[tuple[float, float]] = []
+    smaller: list[tuple[float, float]] = []
     for turn in range(RUNS):
         folder = work / f"install-{turn}"
         python = environment(folder / "environment", base, tools)
         news.append(seconds([os.environ["BACKENDGEN"], "new", folder / "foo"]))
-        installs.append(seconds([python, *install], cwd=folder / "foo", env=cold))
+        installs.append(cost([python, *install], cwd=folder / "foo", env=cold))
         imports.append(seconds([python, "-c", FIRST_USE], cwd=folder))
         kernels = folder / "foo" / "csrc" / "kernels.cpp"
         kernels.write_text(kernels.read_text() + f"\nint changed_{turn}();\n")
         rebuilds.append(seconds([python, *install], cwd=folder / "foo", env=cold))
+        other = without_groups(folder / "other")
+        smaller.append(cost([python, *install], cwd=other, env=cold))
         if turn < RUNS - 1:
             shutil.rmtree(folder)
-    total = [sum(parts) for parts in zip(news, installs, imports)]
+    walls, used = zip(*installs)
+    walls_without, used_without = zip(*smaller)
+    total = [sum(parts) for parts in zip(news, walls, imports)]
     remark = f"median of {RUNS}"
+
+    def with_cpu(used: Sequence[float]) -> str:
+        return f"{remark}; CPU time {statistics.median(used):.1f} s"
+
     table(
         f"From a name to a device, {os.cpu_count()} cores, without ccache",
         [
             ("backendgen new foo", milliseconds(statistics.median(news)), remark),
-            ("pip install --no-build-isolation .", f"{statistics.median(installs):.1f} s", remark),
+            (
+                "pip install --no-build-isolation .",
+                f"{statistics.median(walls):.1f} s",
+                with_cpu(used),
+            ),
+            (
+                "this without groups ([distributed] enabled = false)",
+                f"{statistics.median(walls_without):.1f} s",
+                with_cpu(used_without),
+            ),
             (
                 "python: import torch, first tensor on foo",
                 f"{statistics.median(imports):.1f} s",
                 remark,
             ),
-            ("all of these", f"{statistics.median(total):.1f} s", remark),
+            ("all of these, with groups", f"{statistics.median(total):.1f} s", remark),
             (
                 "one kernel changed, pip install again",
                 f"{statistics.median(rebuilds):.1f} s",
@@ -164,29 +201,28 @@ def bench_install(work: Path) -> None:
     )
 
 
-def cpu_seconds(command: Sequence[str | Path], **options: object) -> float:
-    """The CPU time, of the system's as well, that a command takes as a process of its own."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run(command, **options)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def added(more: Sequence[float], less: Sequence[float]) -> float:
     """By how much the first program takes longer than the second: the median over the turns."""
     return statistics.median(one - other for one, other in zip(more, less))
 
 
 def bench_import(work: Path) -> None:
-    """The CPU time of `import torch`, and of a first tensor, with and without the backend."""
+    """The CPU time of `import torch` with and without the backend and its groups, and that of a
+    first tensor."""
     base = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
-    wheel = os.environ["BACKENDKIT_TEST_WHEEL"]
-    plain = environment(work / "plain", base)
-    backend = environment(work / "backend", base)
-    run([backend, "-m", "pip", "install", "-q", "--no-index", wheel])
+    tools = os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"]
+    wheel = ["-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "--wheel-dir", work]
+    run([tools, *wheel, without_groups(work / "without-groups")])
+    (without,) = work.glob("*.whl")
+    plain, backend, smaller = (
+        environment(work / name, base) for name in ("plain", "backend", "smaller")
+    )
+    for python, built in ((backend, os.environ["BACKENDKIT_TEST_WHEEL"]), (smaller, without)):
+        run([python, "-m", "pip", "install", "-q", "--no-index", built])
     programs = {
         "without a backend": [plain, "-c", IMPORT_TORCH],
         "with torch_foo installed": [backend, "-c", IMPORT_TORCH],
+        "without its groups": [smaller, "-c", IMPORT_TORCH],
         "and a first tensor on foo": [backend, "-c", FIRST_TENSOR],
     }
     # OpenBLAS starts threads that wait in a loop; their CPU time says nothing about a backend.
@@ -197,15 +233,21 @@ def bench_import(work: Path) -> None:
             value = cpu_seconds(program, cwd=work, env=one_thread)
             if turn:  # the first turn writes byte code and fills the page cache
                 times[name].append(value)
-    without, with_it, first = times.values()
+    no_backend, with_groups, no_groups, first = times.values()
     remark = f"median of {IMPORT_RUNS}, in turns"
     table(
         "import torch, CPU time of whole processes",
         [
-            ("without a backend", milliseconds(statistics.median(without)), remark),
-            ("with torch_foo installed", milliseconds(statistics.median(with_it)), remark),
-            ("added", milliseconds(added(with_it, without)), "median of the turns' differences"),
-            ("added by a first tensor on foo", milliseconds(added(first, with_it)), ""),
+            ("without a backend", milliseconds(statistics.median(no_backend)), remark),
+            ("with torch_foo installed", milliseconds(statistics.median(with_groups)), remark),
+            ("without its groups", milliseconds(statistics.median(no_groups)), remark),
+            (
+                "added",
+                milliseconds(added(with_groups, no_backend)),
+                "median of the turns' differences",
+            ),
+            ("added without groups", milliseconds(added(no_groups, no_backend)), ""),
+            ("added by a first tensor on foo", milliseconds(added(first, with_groups)), ""),
         ],
     )
 
