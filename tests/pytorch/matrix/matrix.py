@@ -55,6 +55,7 @@ ARGUMENTS = {
     "dense": [KERNELS, "-k", "dense and not samples"],
     "strided": [KERNELS, "-k", "strided and not samples"],
     "vendor_library": [EXAMPLES, "-k", "not minimal"],
+    "starts": ["tests/package/python/test_process_group.py"],
     "collectives": ["tests/runtime/groups/test_ways.py", "-k", "by_the_driver"],
 }
 
@@ -128,6 +129,7 @@ class Release:
             f"--basetemp={self.folder / 'temporary' / name}", *arguments, cwd=cwd,
             PYTHONDONTWRITEBYTECODE="1",
             BACKENDGEN=str(self.tools.parent / "backendgen"),
+            BACKENDKIT_TEST_PYTHON=str(self.backend),
             BACKENDKIT_TEST_BASE_PYTHON=str(self.tools),
             BACKENDKIT_TEST_TOOLS_PYTHON=str(self.tools),
         )  # fmt: skip

@@ -30,6 +30,7 @@ SUITES = {
     "dense": "`examples/kernels/dense`: 60 kernels, each compared with the CPU",
     "strided": "`examples/kernels/strided`: the same kernels on any strides",
     "vendor_library": "`examples/vendor_library`: the commands of its README, and no driver",
+    "starts": "programs that `torchrun` and frameworks start, with process groups of the device",
     "collectives": "the tests of groups in `tests/device`, by a driver that has collectives: "
     "`examples/collectives`",
 }
