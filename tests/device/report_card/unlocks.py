@@ -18,7 +18,8 @@ UNLOCKS = {
     "reduce_scatter": "reduce_scatter by the driver, and so FSDP; else it is made of all_reduce",
     "all_gather": "all_gather by the driver, and so FSDP; else it is made of broadcast",
     "broadcast": "broadcast by the driver",
-    "messages": "gather, scatter and all_to_all by the driver",
+    "messages": "gather, scatter, all_to_all and, in groups with a device_id, send and recv by "
+    "the driver",
     "host_accessible": "operators without a kernel use the device's memory without a copy",
 }
 
