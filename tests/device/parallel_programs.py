@@ -129,15 +129,26 @@ def ddp_without_sync(here):
 
 
 def ddp_with_uneven_inputs(here):
-    """With `join`, ranks that have no batch left take part in the steps of the others."""
+    """With `join`, ranks that have no batch left take part in the steps of the others.
+
+    A step's gradient is the sum over the ranks that have a batch, divided by the number of all.
+    """
     model = parallel(here)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with model.join():
         for step in range(here.rank + 1):
             optimizer.zero_grad()
             loss_of(model, part(here, step)).backward()
             optimizer.step()
     equal_on_all(here, model.module)
+    expected = Network()
+    optimizer = torch.optim.SGD(expected.parameters(), lr=0.1)
+    for step in range(here.size):
+        optimizer.zero_grad()
+        for x in batch(step, here.size).chunk(here.size)[step:]:
+            (loss_of(expected, x) / here.size).backward()
+        optimizer.step()
+    close(model.module, expected)
 
 
 def equal_on_all(here, model):

@@ -86,6 +86,29 @@ def fsdp1_clips_gradients(here):
     torch.testing.assert_close(model.clip_grad_norm_(0.01).cpu(), norm)
 
 
+def fsdp1_accumulates_gradients(here, **options):
+    """Gradients of two steps stay whole on each rank, and are sent once, with those of a third."""
+    from torch.distributed import fsdp
+
+    wrap = functools.partial(fsdp.wrap.size_based_auto_wrap_policy, min_num_params=100)
+    model = fsdp.FullyShardedDataParallel(
+        Network().to(here.device), device_id=here.device, auto_wrap_policy=wrap, **options
+    )
+    optimizer = adam(model)
+    with model.no_sync():
+        for step in range(2):
+            loss_of(model, part(here, step)).backward()
+    loss_of(model, part(here, 2)).backward()
+    optimizer.step()
+    expected = Network()
+    other = adam(expected)
+    for step in range(3):
+        loss_of(expected, batch(step, here.size)).backward()
+    other.step()
+    with fsdp.FullyShardedDataParallel.summon_full_params(model):
+        close(model.module, expected)
+
+
 def _fully_shard():
     try:
         from torch.distributed import fsdp

@@ -135,6 +135,12 @@ def test_fsdp1_in_other_ways(ranks, program):
     ranks(program)
 
 
+@pytest.mark.needs("streams", "events")
+@pytest.mark.parametrize("use_orig_params", [False, True])
+def test_fsdp1_accumulates_gradients(ranks, use_orig_params):
+    ranks(parts.fsdp1_accumulates_gradients, use_orig_params=use_orig_params)
+
+
 @FSDP2
 @pytest.mark.needs("streams", "events")
 @pytest.mark.parametrize(
