@@ -446,11 +446,3 @@ def whole_state_of_a_sharded_model(here):
     state = get_model_state_dict(sharded(here), options=options)
     for name, value in Network().state_dict().items() if here.rank == 0 else ():
         assert torch.equal(state[name], value), name
-
-
-def split_group(here):
-    """A group of all, made from the group that there is."""
-    group = dist.split_group(split_ranks=[list(range(here.size))])
-    tensor = torch.full((2,), here.rank + 1.0, device=here.device)
-    dist.all_reduce(tensor, group=group)
-    assert tensor.tolist() == [sum(range(1, here.size + 1))] * 2

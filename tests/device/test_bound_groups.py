@@ -6,6 +6,7 @@ import bound_programs as bound
 import message_programs as messages
 import pytest
 import shard_programs as parts
+import split_programs as splits
 import work_programs as works
 from backend import RELEASE, lacking
 from ranks import Ranks
@@ -78,8 +79,9 @@ def test_pipeline(ranks, schedule):
 @pytest.mark.skipif(
     RELEASE < (2, 9), reason="groups of backends other than NCCL split from PyTorch 2.9 on"
 )
-def test_split_group(ranks):
-    ranks(parts.split_group)
+@pytest.mark.parametrize("program", splits.PROGRAMS, ids=lambda program: program.__name__)
+def test_split_group(ranks, program):
+    ranks(program)
 
 
 @pytest.fixture

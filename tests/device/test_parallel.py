@@ -10,7 +10,7 @@ import json
 import parallel_programs as copies
 import pytest
 import shard_programs as parts
-import torch
+import split_programs as splits
 from backend import RELEASE
 
 pytestmark = pytest.mark.needs("distributed")
@@ -276,7 +276,9 @@ def test_whole_state_of_a_sharded_model(ranks):
     ranks(parts.whole_state_of_a_sharded_model)
 
 
-def test_split_group(ranks):
-    if not hasattr(torch.distributed, "split_group") or RELEASE < (2, 9):
-        pytest.skip("groups of backends other than NCCL split from PyTorch 2.9 on")
-    ranks(parts.split_group)
+@pytest.mark.skipif(
+    RELEASE < (2, 9), reason="groups of backends other than NCCL split from PyTorch 2.9 on"
+)
+@pytest.mark.parametrize("program", each(splits.PROGRAMS))
+def test_split_group(ranks, program):
+    ranks(program)

@@ -10,7 +10,9 @@ import datetime
 import functools
 import importlib
 import inspect
+import threading
 import types
+import weakref
 from typing import Any, Callable
 
 import torch
@@ -27,6 +29,10 @@ SHARDING = {
     "split_with_sizes_copy": "split_with_sizes_copy",
     "chunk_cat": "chunk_cat",
 }
+#: How often each group was split, which all its ranks do alike.
+_splits: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+#: Of this thread. `name`: that of the group that is made.
+_making = threading.local()
 
 
 def patch_groups(c10d: Any) -> None:
@@ -34,6 +40,7 @@ def patch_groups(c10d: Any) -> None:
     for name, wrapped in (
         ("monitored_barrier", _with_gloo),
         ("split_group", _by_new_groups),
+        ("_process_group_name", _as_agreed),
         ("batch_isend_irecv", _together),
         ("_coalescing_manager", _attaching),
     ):
@@ -79,18 +86,39 @@ def _by_new_groups(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any
         if not parts or not _distributed.has_part(parent):
             return original(*arguments, **options)
         everyone = c10d.get_process_group_ranks(parent)
+        number = _splits.setdefault(parent, 0)
+        _splits[parent] += 1
         mine = next((sorted(part) for part in parts if parent.rank() in part), None)
         if mine is None:
             return None
-        return c10d.new_group(
-            ranks=[everyone[rank] for rank in mine],
-            timeout=given.get("timeout"),
-            backend=given.get("backend") or str(c10d._world.pg_backend_config[parent]),
-            use_local_synchronization=True,
-            group_desc=given.get("group_desc"),
-        )
+        _making.name = f"{parent.group_name}:split{number}:{mine[0]}"
+        try:
+            return c10d.new_group(
+                ranks=[everyone[rank] for rank in mine],
+                timeout=given.get("timeout"),
+                backend=given.get("backend") or str(c10d._world.pg_backend_config[parent]),
+                use_local_synchronization=True,
+                group_desc=given.get("group_desc"),
+            )
+        finally:
+            _making.name = None
 
     return split_group
+
+
+def _as_agreed(_: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes all ranks of a part of a group give it one name, which no other group had.
+
+    The ranks meet under this name. PyTorch makes it of the number of groups that a rank is in:
+    ranks may be in more groups than others, and the next group gets the name of one that was
+    destroyed.
+    """
+
+    @functools.wraps(original)
+    def _process_group_name(*arguments: Any, **options: Any) -> Any:
+        return getattr(_making, "name", None) or original(*arguments, **options)
+
+    return _process_group_name
 
 
 def _together(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
