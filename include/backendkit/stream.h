@@ -108,8 +108,8 @@ class Streams {
       if (!Devices<Runtime>::used()) return;
       Devices<Runtime>::check_not_forked();
       Captures::refuse(device, id, "a wait for the stream's work");
-      Driver<Runtime>::synchronize_stream(stream, device);
-      Devices<Runtime>::check_results();
+      Devices<Runtime>::wait_for_results(
+          [&] { Driver<Runtime>::synchronize_stream(stream, device); });
     } else {
       Devices<Runtime>::synchronize(device);
     }

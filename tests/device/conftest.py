@@ -11,6 +11,7 @@ import os
 import pytest
 import torch
 from backend import lacking
+from rank_starter import Starter
 from ranks import Ranks
 from report_card import plugin as report_card
 from stream_tools import Work
@@ -138,6 +139,28 @@ def ranks(name, world_size, tmp_path_factory):
     """Processes with a group, for the programs of a module of tests."""
     with Ranks(name, world_size, tmp_path_factory.mktemp("ranks")) as processes:
         yield processes
+
+
+@pytest.fixture(scope="module")
+def starter(name, world_size, tmp_path_factory):
+    made = Starter(name, world_size, tmp_path_factory.mktemp("groups"))
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def ends(starter):
+    """Runs a program, each rank of which ends with a status; the last rank may have its own."""
+
+    def run(program, *arguments, status=0, last=None, **options):
+        statuses, shown = starter(program, *arguments, **options)
+        expected = [status] * len(statuses)
+        if last is not None:
+            expected[-1] = last
+        assert statuses == expected, shown
+        return shown
+
+    return run
 
 
 @pytest.fixture(autouse=True)

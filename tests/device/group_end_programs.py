@@ -13,6 +13,7 @@ import contextlib
 import datetime
 import faulthandler
 import gc
+import importlib
 import json
 import os
 import re
@@ -23,11 +24,11 @@ import time
 
 import torch
 import torch.distributed as dist
+from rank_starter import LIMIT
 from ranks import Rank, device_of, group_of
 
-#: Seconds that a group waits for a rank, and that a program may take until it counts as one that
-#: hangs.
-TIMEOUT, LIMIT = 3, 30
+#: Seconds that a group waits for a rank.
+TIMEOUT = 3
 
 
 def start(here, timeout=TIMEOUT, **options):
@@ -378,9 +379,9 @@ def _run(order):
     return 0
 
 
-def _wait(children):
+def _wait(children, limit):
     """The statuses of processes, minus a signal's number if one ended it; None if it hangs."""
-    end, ends = time.monotonic() + LIMIT, {}
+    end, ends = time.monotonic() + limit, {}
     while len(ends) < len(children):
         for child in set(children) - set(ends):
             pid, status = os.waitpid(child, os.WNOHANG)
@@ -403,12 +404,13 @@ def main(kind):
     for line in sys.stdin:
         order = json.loads(line)
         if "wait" in order:
-            print(json.dumps(_wait(order["wait"])), flush=True)
+            print(json.dumps(_wait(order["wait"], order["limit"])), flush=True)
             continue
+        program = getattr(importlib.import_module(order["module"]), order["program"])
         child = _run(order)
         if child == 0:
             here = Rank(order["rank"], order["size"], device_of(kind, order["rank"]))
-            globals()[order["program"]](here, *order["arguments"])
+            program(here, *order["arguments"])
             return
         print(child, flush=True)
 

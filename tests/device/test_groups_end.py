@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups whose ranks are killed, do not come, or end without a word: errors, and no hang."""
 
-import json
 import os
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import group_end_programs as programs
 import pytest
@@ -15,82 +10,6 @@ pytestmark = [
     pytest.mark.needs("distributed"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork()"),
 ]
-
-#: What a process writes that does not end as it should.
-CRASHES = re.compile(
-    r"terminate called|Fatal Python error: (?!Aborted by)|Segmentation fault|pure virtual method"
-    r"|Exception ignored|double free|core dumped"
-)
-
-
-class Starter:
-    """A process that has PyTorch imported, and forks those of the ranks."""
-
-    def __init__(self, device, size, folder):
-        self.size, self.folder, self.number = size, folder, 0
-        script = Path(programs.__file__)
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), device],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def _ask(self, **order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        assert answer, f"the process that starts ranks ended with {self.process.wait()}"
-        return json.loads(answer)
-
-    def __call__(self, program, *arguments):
-        """Runs a program on every rank; the statuses, and what each wrote."""
-        self.number += 1
-        logs = [self.folder / f"{self.number}-{rank}.log" for rank in range(self.size)]
-        children = [
-            self._ask(
-                program=program.__name__,
-                arguments=arguments,
-                rank=rank,
-                size=self.size,
-                store=str(self.folder / f"{self.number}.store"),
-                log=str(log),
-            )
-            for rank, log in enumerate(logs)
-        ]
-        statuses = self._ask(wait=children)
-        texts = [log.read_text(errors="replace") for log in logs]
-        shown = "\n".join(f"-- rank {rank}\n{text}" for rank, text in enumerate(texts))
-        assert None not in statuses, f"{program.__name__} hangs; statuses {statuses}\n{shown}"
-        crashed = [text for text in texts if CRASHES.search(text)]
-        assert not crashed, f"statuses {statuses}\n{shown}"
-        return statuses, shown
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait(60)
-
-
-@pytest.fixture(scope="module")
-def starter(name, world_size, tmp_path_factory):
-    made = Starter(name, world_size, tmp_path_factory.mktemp("groups"))
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def ends(starter):
-    """Runs a program, each rank of which ends with a status; the last rank may have its own."""
-
-    def run(program, *arguments, status=0, last=None):
-        statuses, shown = starter(program, *arguments)
-        expected = [status] * starter.size
-        if last is not None:
-            expected[-1] = last
-        assert statuses == expected, shown
-        return shown
-
-    return run
 
 
 @pytest.mark.parametrize("collective", programs.COLLECTIVES)

@@ -112,8 +112,7 @@ class Devices {
   /// Waits for a device's work. Does nothing before a device is used, because PyTorch's generic
   /// code waits for the accelerator in programs that use only the CPU.
   static void synchronize(c10::DeviceIndex index) {
-    wait(index);
-    check_results();
+    wait_for_results([&] { wait(index); });
   }
 
   /// The same for those that take no results: throws only what the driver throws.
@@ -124,9 +123,13 @@ class Devices {
     Driver<Runtime>::synchronize(device);
   }
 
-  /// Throws if results are wrong, or what could not be thrown where it came. Call it after a wait.
-  static void check_results() {
-    LostWork::check();
+  /// Waits, and throws if results are wrong, or what could not be thrown where it came. A group may
+  /// be aborted and destroyed while `wait` waits for its results.
+  template <class Wait>
+  static void wait_for_results(const Wait& wait) {
+    const std::uint64_t times_before = LostWork::times();
+    wait();
+    LostWork::check(times_before);
     LateError::raise();
   }
 

@@ -81,8 +81,8 @@ class Events {
     if constexpr (HasEvents<Runtime>) {
       if (event == nullptr) return;
       Devices<Runtime>::use();
-      Driver<Runtime>::synchronize_event(of(event).handle, of(event).device);
-      Devices<Runtime>::check_results();
+      Devices<Runtime>::wait_for_results(
+          [&] { Driver<Runtime>::synchronize_event(of(event).handle, of(event).device); });
     }
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -20,14 +21,18 @@ class LostWork {
     const std::lock_guard<std::mutex> lock(mutex());
     text() = std::move(why);
     ++count_;
+    ++times_;
   }
 
   /// Undoes one `add`: its process group was destroyed by a program that knows.
   static void remove() { --count_; }
 
-  /// Throws if there are wrong results. Call it after a wait.
-  static void check() {
-    if (count_.load(std::memory_order_acquire) == 0) return;
+  /// How often `add` was called; ask before a wait, for `check`.
+  static std::uint64_t times() { return times_; }
+
+  /// Throws if there are wrong results, or were during a wait. Call it after the wait.
+  static void check(std::uint64_t times_before) {
+    if (count_ == 0 && times_ == times_before) return;
     std::string why;
     {
       const std::lock_guard<std::mutex> lock(mutex());
@@ -48,6 +53,7 @@ class LostWork {
   }
 
   inline static std::atomic<int> count_{0};  ///< of groups that have failed
+  inline static std::atomic<std::uint64_t> times_{0};
 };
 
 }  // namespace backendkit

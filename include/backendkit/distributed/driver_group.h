@@ -148,25 +148,28 @@ class DriverGroup {
   /// Either all ranks get a communicator, or none.
   void make(const c10::Device& where) {
     auto call = std::make_shared<StagedCall>();
-    CommunicatorHandle made = nullptr;
-    const auto run = [timeout = timeout_, where, &made](c10d::Backend& host) {
+    // After an abort, the call may still run when this has returned.
+    const auto made = std::make_shared<std::shared_ptr<DriverWatch>>();
+    const auto run = [timeout = timeout_, where, made](c10d::Backend& host) {
       const std::string id = shared_id(host);
       if (id.empty()) return StagedCall::Begun{};
+      CommunicatorHandle communicator = nullptr;
       std::exception_ptr why;
       try {
-        made = driver().create(id, host.getRank(), host.getSize(), where.index(), timeout);
+        communicator = driver().create(id, host.getRank(), host.getSize(), where.index(), timeout);
       } catch (const c10::Error&) {
         why = std::current_exception();
       }
-      check_all(host, made, where.index(), why);
+      check_all(host, communicator, where.index(), why);
+      *made =
+          DriverWatch::make(communicator, where.index(),
+                            c10::str(" failed on rank ", host.getRank(), " of ", host.getSize()));
       return StagedCall::Begun{};
     };
     call->step({}, run, {});
     group_->collective(c10d::OpType::BROADCAST, "create_communicator", {}, call)
         ->wait_on_host(kNoTimeout);
-    if (made == nullptr) return;
-    watch_ = DriverWatch::make(
-        made, where.index(), c10::str(" failed on rank ", group_->rank(), " of ", group_->size()));
+    watch_ = *made;
   }
 
   /// Throws `why`, or if another rank has no communicator; this rank's is freed then.

@@ -299,9 +299,9 @@ class StagedBackend final : public c10d::Backend {
   /// What runs goes on; later calls throw.
   void shutdown() { group_->close(); }
 
-  /// What the driver runs ends.
+  /// What runs ends with an error, and later calls throw.
   void abort() {
-    group_->close();
+    group_->abort();  // first: it ends a wait for other ranks that holds locks of the driver's part
     if constexpr (kHasDriver) {
       messages_->drop_batch();
       driver_->abort();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -117,6 +118,9 @@ class StagedCall {
     end_last();
   }
 
+  /// Lets no copy to the device start any more.
+  void drop_outputs() { drops_outputs_ = true; }
+
   /// Starts the copies of the only step's outputs.
   void bring_outputs() { from_host(steps_.front()); }
 
@@ -157,7 +161,7 @@ class StagedCall {
   }
 
   void from_host(const Step& step) {
-    if (step.outputs.empty()) return;
+    if (step.outputs.empty() || drops_outputs_) return;
     const c10::StreamGuard guard(streams_->from_host);
     for (const Range& range : step.outputs) range.buffer->from_host(range.begin, range.end);
   }
@@ -170,6 +174,7 @@ class StagedCall {
   std::vector<Step> steps_;
   std::optional<c10::DeviceIndex> device_;
   std::optional<StagingStreams> streams_;  ///< once the call has started
+  std::atomic<bool> drops_outputs_{false};
 };
 
 }  // namespace backendkit

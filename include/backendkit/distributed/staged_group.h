@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -39,7 +40,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   /// Starts a collective; the collectives of a group run in the order of these calls.
   WorkPtr collective(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs,
                      std::shared_ptr<Call> call) {
-    const WorkPtr work = begin(type, title, std::move(outputs), *call, ++collectives_started_);
+    const WorkPtr work = begin(type, title, std::move(outputs), call, ++collectives_started_);
     collectives_.run([group = this->shared_from_this(), call, work] {
       group->end(call, work, [&] {
         call->run(*group->host_);
@@ -55,7 +56,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   template <class Post>
   WorkPtr message(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs,
                   std::shared_ptr<Call> call, Post post) {
-    const WorkPtr work = begin(type, title, std::move(outputs), *call, 0);
+    const WorkPtr work = begin(type, title, std::move(outputs), call, 0);
     messages_.run([group = this->shared_from_this(), call, work, type, post = std::move(post)] {
       group->guarded(call, work, [&] {
         call->wait_for_inputs();
@@ -85,11 +86,27 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
 
   void check_open() const {
     device_facts().check_not_forked();
-    TORCH_CHECK(!closed_, "the process group ", name_, " was destroyed");
+    TORCH_CHECK(!closed_, "the process group ", name_, " was ", aborted_ ? "aborted" : "destroyed");
   }
 
   /// From now on, calls throw.
   void close() { closed_ = true; }
+
+  /// Makes what runs fail now, and later calls throw. A thread that waits for the host's collective
+  /// does so until that ends, of which nothing comes to the device then.
+  void abort() {
+    std::unordered_map<WorkPtr, std::shared_ptr<Call>> running;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      aborted_ = true;
+      closed_ = true;
+      running.swap(running_);
+    }
+    for (const auto& [work, call] : running) {
+      call->drop_outputs();
+      work->complete(std::nullopt, failure(*work, kAborted));
+    }
+  }
 
   /// A work that ends when all of these have ended.
   WorkPtr joined(std::vector<WorkPtr> works) {
@@ -116,11 +133,14 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
 
  private:
   static constexpr int kNoSource = -1;
+  static constexpr const char* kAborted = "the process group was aborted";
 
-  WorkPtr begin(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs, Call& call,
-                std::uint64_t number) {
-    auto work = make(type, title, call.inputs(), std::move(outputs), number);
-    if (const auto device = call.device()) call.start(streams(*device));
+  WorkPtr begin(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs,
+                const std::shared_ptr<Call>& call, std::uint64_t number) {
+    auto work = make(type, title, call->inputs(), std::move(outputs), number);
+    if (const auto device = call->device()) call->start(streams(*device));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    running_.emplace(work, call);
     return work;
   }
 
@@ -161,6 +181,8 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     guarded(call, work, [&] {
       const int source = run();
       work->complete(call->finish(), nullptr, source);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      running_.erase(work);
     });
   }
 
@@ -171,22 +193,28 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   void guarded(const std::shared_ptr<Call>& call, const WorkPtr& work, const Run& run) {
     std::exception_ptr why;
     try {
+      if (aborted_) throw std::runtime_error(kAborted);
       const at::AutoDispatchBelowADInplaceOrView below;
       run();
       return;
     } catch (const c10::Error&) {
       why = std::current_exception();
     } catch (const std::exception& error) {
-      why = std::make_exception_ptr(c10::DistBackendError(
-          {__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)},
-          c10::str(work->name(), " failed on rank ", rank(), " of ", size(), ": ", error.what())));
+      why = failure(*work, error.what());
     }
     {
       // Gloo and the device may still use this memory.
       const std::lock_guard<std::mutex> lock(mutex_);
       if (call) failed_.push_back(call);
+      running_.erase(work);
     }
     work->complete(std::nullopt, why);
+  }
+
+  std::exception_ptr failure(const Work& work, const char* why) const {
+    return std::make_exception_ptr(c10::DistBackendError(
+        {__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)},
+        c10::str(work.name(), " failed on rank ", rank(), " of ", size(), ": ", why)));
   }
 
   std::vector<std::shared_ptr<Call>> failed_;  // outlives `host_`
@@ -198,7 +226,9 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   std::mutex mutex_;
   std::unordered_map<c10::DeviceIndex, StagingStreams> streams_;
   std::atomic<std::uint64_t> collectives_started_{0};
+  std::unordered_map<WorkPtr, std::shared_ptr<Call>> running_;
   std::atomic<bool> closed_{false};
+  std::atomic<bool> aborted_{false};
 };
 
 }  // namespace backendkit

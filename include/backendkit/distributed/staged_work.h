@@ -108,11 +108,13 @@ class StagedWork final : public c10d::Work {
     return future_;
   }
 
-  /// Ends the work: `end` if there are outputs on a device, `exception` if it failed.
+  /// Ends the work, unless it has ended: `end` if there are outputs on a device, `exception` if it
+  /// failed.
   void complete(std::optional<End> end, std::exception_ptr exception, int source = -1) {
     c10::intrusive_ptr<c10::ivalue::Future> future;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      if (std::exchange(ended_, true)) return;
       end_ = std::move(end);
       source_ = source;
     }
@@ -168,6 +170,7 @@ class StagedWork final : public c10d::Work {
   std::vector<at::Tensor> outputs_;
   Lane callbacks_;
   std::uint64_t number_;
+  bool ended_ = false;
   int source_ = -1;
   std::optional<End> end_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;

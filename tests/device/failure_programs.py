@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of test_failures.py: works that fail, and groups that a program aborts."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+from backend import lacking
+from group_end_programs import ones, raises, start, works
+
+#: Seconds that a group waits for ranks that do not come, while it is aborted, and those in which
+#: all that waits for it has to end.
+LONG, SOON = 300, 10
+
+WAITING = {
+    "all_reduce": lambda x: dist.all_reduce(x, async_op=True),
+    "irecv": lambda x: dist.irecv(x, dist.get_world_size() - 1),
+}
+
+
+def _told(here, told):
+    """Waits on the last rank until the others have done what they do without it."""
+    store = dist.distributed_c10d._get_default_store()
+    if here.rank == here.size - 1:
+        store.wait([f"{told} {rank}" for rank in range(here.size - 1)])
+    else:
+        store.set(f"{told} {here.rank}", "")
+
+
+def _stages(here):
+    """Whether works go through the host, so that they and their futures know of errors."""
+    return here.device.type == "cpu" or lacking(here.device.type, "all_reduce") is not None
+
+
+# --- works that fail --------------------------------------------------------------------------
+
+
+def failed_work(here, name):
+    """A work whose partner does not come has the error, and so does its future."""
+    start(here)
+    works(here)
+    if here.rank < here.size - 1:
+        tensor = ones(here)
+        work = WAITING[name](tensor)
+        future = work.get_future()
+        chained = future.then(lambda done: done.value())
+        if name == "irecv" or _stages(here):
+            assert not work.is_completed()
+            _raise_late(work, future, chained)
+        else:
+            with raises("timed out"):  # a work of the driver's ends when it is queued
+                future.wait()
+                tensor.cpu()
+        _says_so(work)
+    _told(here, "told")
+    dist.destroy_process_group()
+
+
+def _raise_late(work, *futures):
+    for future in futures:
+        with raises("timed out"):
+            future.wait()
+        assert future.done()
+        with raises("timed out"):
+            future.value()
+    with raises("timed out"):
+        work.get_future().wait()
+
+
+def _says_so(work):
+    """What a failed work tells; later waits raise the error again."""
+    if hasattr(work, "exception"):
+        end = time.monotonic() + SOON
+        while work.exception() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        error = work.exception()
+        assert isinstance(error, RuntimeError) and "timed out" in str(error).lower(), repr(error)
+    if hasattr(work, "is_success"):
+        assert not work.is_success()
+    assert work.is_completed()
+    for _ in range(2):
+        with raises("timed out"):
+            work.wait()
+
+
+def work_that_succeeds(here):
+    """A work without an error has none."""
+    start(here)
+    tensor = ones(here)
+    work = dist.all_reduce(tensor, async_op=True)
+    work.wait()
+    assert tensor.tolist() == [here.size] * 10
+    if hasattr(work, "exception"):
+        assert work.exception() is None
+    if hasattr(work, "is_success"):
+        assert work.is_success()
+    dist.destroy_process_group()
+
+
+# --- groups that are aborted ------------------------------------------------------------------
+
+
+def _abort(how):
+    if how == "all groups":
+        dist.distributed_c10d._abort_process_group()
+    else:
+        dist.group.WORLD.abort()
+
+
+class Waiting:
+    """A thread that waits for a work, and for its results."""
+
+    def __init__(self, here, begin):
+        self.here, self.begin, self.error = here, begin, None
+        self.thread = threading.Thread(target=self._wait, daemon=True)
+        self.thread.start()
+
+    def _wait(self):
+        try:
+            tensor = ones(self.here)
+            self.begin(tensor).wait()
+            tensor.cpu()
+        except RuntimeError as error:
+            self.error = error
+
+    def ends(self):
+        self.thread.join(SOON)
+        assert not self.thread.is_alive(), f"still waits {SOON} s after the abort"
+        assert self.error is not None, "the results count as right"
+        assert "aborted" in str(self.error), self.error
+
+
+def aborted(here, name, how):
+    """A thread that waits for a rank that does not come gets an error when its group is aborted.
+
+    All ranks can then make another group.
+    """
+    start(here, timeout=LONG)
+    works(here)
+    if here.rank < here.size - 1:
+        waiting = Waiting(here, WAITING[name])
+        time.sleep(0.5)
+        assert waiting.thread.is_alive()
+        _abort_and_look(here, how, waiting)
+    else:
+        _told(here, "aborted")
+        _abort(how)
+    if how != "all groups":
+        dist.destroy_process_group()
+    os.environ["GROUP_STORE"] += "again"
+    start(here, timeout=20)
+    works(here)
+    dist.destroy_process_group()
+
+
+def _abort_and_look(here, how, waiting):
+    tell = dist.distributed_c10d._get_default_store()
+    begun = time.monotonic()
+    _abort(how)
+    assert time.monotonic() - begun < SOON
+    waiting.ends()
+    if how == "all groups":
+        assert not dist.is_initialized()
+    else:
+        with raises("aborted"):
+            dist.all_reduce(ones(here))
+    tell.set(f"aborted {here.rank}", "")
+
+
+def aborted_while_it_connects(here):
+    """The first collective of a group waits for the other ranks, too."""
+    start(here, timeout=LONG)
+    if here.rank < here.size - 1:
+        waiting = Waiting(here, WAITING["all_reduce"])
+        time.sleep(0.5)
+        assert waiting.thread.is_alive()
+        _abort_and_look(here, "a group", waiting)
+    else:
+        _told(here, "aborted")
+    os._exit(0)  # only the error counts here
+
+
+def aborted_with_many_works(here):
+    """Each work in flight ends, also those that have not begun."""
+    start(here, timeout=LONG)
+    works(here)
+    store = dist.distributed_c10d._get_default_store()
+    if here.rank < here.size - 1:
+        tensors = [ones(here, 1000) for _ in range(10)]
+        handles = [dist.all_reduce(one, async_op=True) for one in tensors]
+        futures = [one.get_future() for one in handles]
+        handles.append(WAITING["irecv"](ones(here)))
+        _abort("a group")
+        begun = time.monotonic()
+        for handle in handles:
+            with raises("aborted"):
+                handle.wait()
+        for future in futures if _stages(here) else ():
+            with raises("aborted"):
+                future.wait()
+        assert time.monotonic() - begun < SOON
+        store.set(f"aborted {here.rank}", "")
+    else:
+        _told(here, "aborted")
+    os._exit(0)
+
+
+def aborted_twice_and_idle(here):
+    """An abort without works harms nobody, nor does a second one."""
+    start(here)
+    works(here)
+    group = dist.group.WORLD
+    for _ in range(2):
+        group.abort()
+    assert torch.ones(2, device=here.device).tolist() == [1, 1]
+    with raises("aborted"):
+        dist.all_reduce(ones(here))
+    dist.destroy_process_group()
