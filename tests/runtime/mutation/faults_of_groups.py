@@ -229,6 +229,22 @@ WORKS = [
         ("test_groups_end.py::test_a_rank_is_killed_in_a_collective[all_reduce]",),
     ),
     Fault(
+        "a wait for other ranks goes on after an abort",
+        HERE + "staged_group.h",
+        "work->complete(std::nullopt, failure(*work, kAborted));",
+        "static_cast<void>(work);",
+        ("test_failures.py::test_an_abort_ends_a_wait[irecv-a group]",),
+        hangs=True,
+    ),
+    Fault(
+        "ranks name a part of a group by the number of their groups",
+        "torch_foo/_parallel.py",
+        'getattr(_making, "name", None) or original(*arguments, **options)',
+        "original(*arguments, **options)",
+        ("test_parallel.py::test_split_group[without_the_last]",),
+        hangs=True,
+    ),
+    Fault(
         "the phases of a step end before they begin",
         HERE + "timer.h",
         "last.elapsed_ms(first)",
