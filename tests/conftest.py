@@ -40,7 +40,7 @@ LONG_DEVICE_TESTS = (
     "test_compile",
     "test_cpu_programs",
     "test_endings",
-    "test_failures",
+    "test_failed_works",
     "test_frameworks",
     "test_groups_end",
     "test_hugging_face",

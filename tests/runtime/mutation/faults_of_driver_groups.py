@@ -48,7 +48,7 @@ DRIVER_GROUPS = [
         "include/backendkit/device/lost_work.h",
         "times_ == times_before",
         "true",
-        ("test_failures.py::test_an_abort_ends_a_wait[all_reduce-all groups]",),
+        ("test_failed_works.py::test_an_abort_ends_a_wait[all_reduce-all groups]",),
         hangs=True,
     ),
     Fault(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of test_failures.py: works that fail, and groups that a program aborts."""
+"""Programs of test_failed_works.py: works that fail, and groups that a program aborts."""
 
 from __future__ import annotations
 

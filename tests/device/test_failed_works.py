@@ -3,7 +3,7 @@
 
 import os
 
-import failure_programs as programs
+import failed_work_programs as programs
 import pytest
 import torch
 
