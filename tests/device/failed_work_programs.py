@@ -12,8 +12,7 @@ import torch.distributed as dist
 from backend import lacking
 from group_end_programs import ones, raises, start, works
 
-#: Seconds that a group waits for ranks that do not come, while it is aborted, and those in which
-#: all that waits for it has to end.
+#: Seconds that a group waits for other ranks, and those in which an abort has to end all waits.
 LONG, SOON = 300, 10
 
 WAITING = {
@@ -22,13 +21,9 @@ WAITING = {
 }
 
 
-def _told(here, told):
-    """Waits on the last rank until the others have done what they do without it."""
-    store = dist.distributed_c10d._get_default_store()
-    if here.rank == here.size - 1:
-        store.wait([f"{told} {rank}" for rank in range(here.size - 1)])
-    else:
-        store.set(f"{told} {here.rank}", "")
+def _store():
+    """What ranks tell each other in; it outlives the group."""
+    return dist.distributed_c10d._get_default_store()
 
 
 def _stages(here):
@@ -40,10 +35,12 @@ def _stages(here):
 
 
 def failed_work(here, name):
-    """A work whose partner does not come has the error, and so does its future."""
+    """A work of the first rank, to which no other comes, has the error, and so does its future."""
     start(here)
     works(here)
-    if here.rank < here.size - 1:
+    if here.rank > 0:
+        _store().wait(["failed"])
+    else:
         tensor = ones(here)
         work = WAITING[name](tensor)
         future = work.get_future()
@@ -56,7 +53,7 @@ def failed_work(here, name):
                 future.wait()
                 tensor.cpu()
         _says_so(work)
-    _told(here, "told")
+        _store().set("failed", "")
     dist.destroy_process_group()
 
 
@@ -135,20 +132,20 @@ class Waiting:
 
 
 def aborted(here, name, how):
-    """A thread that waits for a rank that does not come gets an error when its group is aborted.
+    """A thread of the first rank, which waits for the others, gets an error from an abort.
 
     All ranks can then make another group.
     """
     start(here, timeout=LONG)
     works(here)
-    if here.rank < here.size - 1:
+    if here.rank > 0:
+        _store().wait(["aborted"])
+        _abort(how)
+    else:
         waiting = Waiting(here, WAITING[name])
         time.sleep(0.5)
         assert waiting.thread.is_alive()
         _abort_and_look(here, how, waiting)
-    else:
-        _told(here, "aborted")
-        _abort(how)
     if how != "all groups":
         dist.destroy_process_group()
     os.environ["GROUP_STORE"] += "again"
@@ -158,8 +155,7 @@ def aborted(here, name, how):
 
 
 def _abort_and_look(here, how, waiting):
-    tell = dist.distributed_c10d._get_default_store()
-    begun = time.monotonic()
+    store, begun = _store(), time.monotonic()
     _abort(how)
     assert time.monotonic() - begun < SOON
     waiting.ends()
@@ -168,19 +164,19 @@ def _abort_and_look(here, how, waiting):
     else:
         with raises("aborted"):
             dist.all_reduce(ones(here))
-    tell.set(f"aborted {here.rank}", "")
+    store.set("aborted", "")
 
 
 def aborted_while_it_connects(here):
     """The first collective of a group waits for the other ranks, too."""
     start(here, timeout=LONG)
-    if here.rank < here.size - 1:
+    if here.rank > 0:
+        _store().wait(["aborted"])
+    else:
         waiting = Waiting(here, WAITING["all_reduce"])
         time.sleep(0.5)
         assert waiting.thread.is_alive()
         _abort_and_look(here, "a group", waiting)
-    else:
-        _told(here, "aborted")
     os._exit(0)  # only the error counts here
 
 
@@ -188,8 +184,9 @@ def aborted_with_many_works(here):
     """Each work in flight ends, also those that have not begun."""
     start(here, timeout=LONG)
     works(here)
-    store = dist.distributed_c10d._get_default_store()
-    if here.rank < here.size - 1:
+    if here.rank > 0:
+        _store().wait(["aborted"])
+    else:
         tensors = [ones(here, 1000) for _ in range(10)]
         handles = [dist.all_reduce(one, async_op=True) for one in tensors]
         futures = [one.get_future() for one in handles]
@@ -203,9 +200,7 @@ def aborted_with_many_works(here):
             with raises("aborted"):
                 future.wait()
         assert time.monotonic() - begun < SOON
-        store.set(f"aborted {here.rank}", "")
-    else:
-        _told(here, "aborted")
+        _store().set("aborted", "")
     os._exit(0)
 
 
@@ -213,6 +208,7 @@ def aborted_twice_and_idle(here):
     """An abort without works harms nobody, nor does a second one."""
     start(here)
     works(here)
+    dist.barrier()  # the others have their results, too
     group = dist.group.WORLD
     for _ in range(2):
         group.abort()
