@@ -20,7 +20,10 @@ from project import add_collectives, add_entry_point, install, run  # noqa: E402
 FUNCTIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 MESSAGES = ("send", "recv", "begin_group", "end_group")
 #: The device tests of groups.
-GROUPS = [f"test_{name}.py" for name in ("bound_groups", "collectives", "groups_end", "parallel")]
+GROUPS = [
+    f"test_{name}.py"
+    for name in ("bound_groups", "collectives", "failed_works", "groups_end", "parallel")
+]
 HAVE = "import torch; print(*(k for k, v in torch.foo.capabilities().runtime.items() if v))"
 
 
