@@ -9,15 +9,20 @@ import torch
 import torch.distributed as dist
 from message_programs import together
 
+#: Whether the order of a part is that of its ranks, as from PyTorch 2.14 on.
+ORDERED = hasattr(dist.distributed_c10d, "_NonGroupMember")
+#: What a rank gets that is in no part.
+OUTSIDE = dist.GroupMember.NON_GROUP_MEMBER if ORDERED else None
+
 
 @contextlib.contextmanager
 def split(*parts, **options):
-    """This rank's part of a group, which is destroyed at the end; None if it is in no part."""
+    """This rank's part of a group, which is destroyed at the end; or OUTSIDE."""
     group = dist.split_group(split_ranks=list(parts), **options)
     try:
         yield group
     finally:
-        if group is not None:
+        if group is not OUTSIDE:
             dist.destroy_process_group(group)
 
 
@@ -70,7 +75,7 @@ def in_two(here):
 
 
 def without_the_last(here):
-    """A rank that is in no part gets None; the group that was split goes on with it.
+    """A rank may be in no part; the group that was split goes on with it.
 
     Its next parts have ranks that are in more groups than others.
     """
@@ -79,10 +84,16 @@ def without_the_last(here):
         if here.rank in first:
             check(here, group, first)
         else:
-            assert group is None
+            assert group is OUTSIDE
         check(here, dist.group.WORLD, everyone)
         with split(everyone) as another:
             check(here, another, everyone)
+
+
+def in_another_order(here):
+    ranks = list(range(here.size))[::-1]
+    with split(ranks) as group:
+        check(here, group, ranks if ORDERED else sorted(ranks))
 
 
 def of_a_part(here):
@@ -116,4 +127,4 @@ def twice(here):
             assert torch.equal(total, sum(numbers(here, rank) for rank in everyone)), total
 
 
-PROGRAMS = (of_all, in_two, without_the_last, of_a_part, twice)
+PROGRAMS = (of_all, in_two, without_the_last, in_another_order, of_a_part, twice)

@@ -27,10 +27,13 @@ class LostWork {
   /// Undoes one `add`: its process group was destroyed by a program that knows.
   static void remove() { --count_; }
 
-  /// How often `add` was called; ask before a wait, for `check`.
-  static std::uint64_t times() { return times_; }
+  /// A number for `check`, from before a wait: how often `add` was called while nothing was wrong.
+  static std::uint64_t times() {
+    const std::uint64_t times = times_;
+    return count_ == 0 ? times : times - 1;
+  }
 
-  /// Throws if there are wrong results, or were during a wait. Call it after the wait.
+  /// Throws if there are wrong results, or were at any time of a wait. Call it after the wait.
   static void check(std::uint64_t times_before) {
     if (count_ == 0 && times_ == times_before) return;
     std::string why;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <c10/util/ScopeExit.h>
+
 #include <backendkit/distributed/driver_watch.h>
 #include <backendkit/distributed/staged_group.h>
 
@@ -175,10 +177,15 @@ class DriverGroup {
   /// Throws `why`, or if another rank has no communicator; this rank's is freed then.
   static void check_all(c10d::Backend& host, CommunicatorHandle made, int device,
                         std::exception_ptr why) {
+    auto owned = c10::make_scope_exit([&] {
+      if (made != nullptr) driver().destroy(made, device);
+    });
     std::vector<at::Tensor> count{at::empty({1}, at::kInt).fill_(made == nullptr ? 0 : 1)};
-    host.allreduce(count, {})->wait();
-    if (count[0].item().toInt() == host.getSize()) return;
-    if (made != nullptr) driver().destroy(made, device);
+    host.allreduce(count, {})->wait();  // throws if a rank has gone
+    if (count[0].item().toInt() == host.getSize()) {
+      owned.release();
+      return;
+    }
     if (why) std::rethrow_exception(why);
     TORCH_CHECK_WITH(DistBackendError, false, "another rank could not make a communicator");
   }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -105,6 +105,8 @@ class StagedCall {
     const auto end_last = [&] {
       if (step_of_last == nullptr) return;
       if (last.work) last.work->wait();
+      const std::lock_guard<std::mutex> lock(writing_);
+      if (drops_outputs_) return;
       if (last.then) last.then();
       from_host(*step_of_last);
     };
@@ -118,16 +120,23 @@ class StagedCall {
     end_last();
   }
 
-  /// Lets no copy to the device start any more.
-  void drop_outputs() { drops_outputs_ = true; }
+  /// From now on, nothing is written to the tensors, and no copy to the device starts.
+  void drop_outputs() {
+    const std::lock_guard<std::mutex> lock(writing_);
+    drops_outputs_ = true;
+  }
 
   /// Starts the copies of the only step's outputs.
-  void bring_outputs() { from_host(steps_.front()); }
+  void bring_outputs() {
+    const std::lock_guard<std::mutex> lock(writing_);
+    if (!drops_outputs_) from_host(steps_.front());
+  }
 
   /// Where the outputs become ready, or nothing if they are ready; call it after the copies to the
-  /// device have started.
+  /// device have started. Of dropped outputs, it says nothing.
   std::optional<StagedWork::End> finish() {
-    if (!streams_) return std::nullopt;
+    const std::lock_guard<std::mutex> lock(writing_);
+    if (!streams_ || drops_outputs_) return std::nullopt;
     const c10::StreamGuard guard(streams_->from_host);
     bool uses_stream = false;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -161,7 +170,7 @@ class StagedCall {
   }
 
   void from_host(const Step& step) {
-    if (step.outputs.empty() || drops_outputs_) return;
+    if (step.outputs.empty()) return;
     const c10::StreamGuard guard(streams_->from_host);
     for (const Range& range : step.outputs) range.buffer->from_host(range.begin, range.end);
   }
@@ -174,7 +183,8 @@ class StagedCall {
   std::vector<Step> steps_;
   std::optional<c10::DeviceIndex> device_;
   std::optional<StagingStreams> streams_;  ///< once the call has started
-  std::atomic<bool> drops_outputs_{false};
+  std::mutex writing_;  ///< held while outputs are written, and for what is below
+  bool drops_outputs_ = false;
 };
 
 }  // namespace backendkit

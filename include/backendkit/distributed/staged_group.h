@@ -93,8 +93,13 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   void close() { closed_ = true; }
 
   /// Makes what runs fail now, and later calls throw. A thread that waits for the host's collective
-  /// does so until that ends, of which nothing comes to the device then.
+  /// does so until that ends, of which nothing comes to the device then. In a forked child nothing
+  /// runs.
   void abort() {
+    if (device_facts().forked()) {
+      close();
+      return;
+    }
     std::unordered_map<WorkPtr, std::shared_ptr<Call>> running;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -118,6 +123,10 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     auto all =
         c10::make_intrusive<Work>(rank(), c10d::OpType::COALESCED, name_ + ":coalesced", inputs,
                                   std::move(outputs), waiters_, collectives_started_);
+    if (works.empty()) {  // as when PyTorch aborts several groups in one batch
+      all->complete(std::nullopt, nullptr);
+      return all;
+    }
     waiters_.run([group = this->shared_from_this(), all, works = std::move(works)] {
       group->guarded(nullptr, all, [&] {
         std::vector<Work::End> ends;
@@ -139,8 +148,14 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
                 const std::shared_ptr<Call>& call, std::uint64_t number) {
     auto work = make(type, title, call->inputs(), std::move(outputs), number);
     if (const auto device = call->device()) call->start(streams(*device));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    running_.emplace(work, call);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!aborted_) {
+        running_.emplace(work, call);
+        return work;
+      }
+    }
+    work->complete(std::nullopt, failure(*work, kAborted));  // aborted while the call started
     return work;
   }
 
@@ -180,7 +195,9 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   void end(const std::shared_ptr<Call>& call, const WorkPtr& work, const Run& run) {
     guarded(call, work, [&] {
       const int source = run();
-      work->complete(call->finish(), nullptr, source);
+      auto ended = call->finish();
+      if (aborted_) throw std::runtime_error(kAborted);  // outputs may have been dropped
+      work->complete(std::move(ended), nullptr, source);
       const std::lock_guard<std::mutex> lock(mutex_);
       running_.erase(work);
     });
