@@ -109,7 +109,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     }
     for (const auto& [work, call] : running) {
       call->drop_outputs();
-      work->complete(std::nullopt, failure(*work, kAborted));
+      fail(work);
     }
   }
 
@@ -155,7 +155,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
         return work;
       }
     }
-    work->complete(std::nullopt, failure(*work, kAborted));  // aborted while the call started
+    fail(work);  // aborted while the call started
     return work;
   }
 
@@ -227,6 +227,8 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
     }
     work->complete(std::nullopt, why);
   }
+
+  void fail(const WorkPtr& work) const { work->complete(std::nullopt, failure(*work, kAborted)); }
 
   std::exception_ptr failure(const Work& work, const char* why) const {
     return std::make_exception_ptr(c10::DistBackendError(

@@ -239,7 +239,7 @@ WORKS = [
     Fault(
         "ranks name a part of a group by the number of their groups",
         "torch_foo/_parallel.py",
-        'getattr(_making, "name", None) or original(*arguments, **options)',
+        "name or original(*arguments, **options)",
         "original(*arguments, **options)",
         ("test_parallel.py::test_split_group[without_the_last]",),
         hangs=True,

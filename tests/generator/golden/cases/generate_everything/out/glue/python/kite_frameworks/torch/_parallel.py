@@ -8,6 +8,7 @@ The functions here change modules of PyTorch; see `_integrations.py`.
 import contextlib
 import datetime
 import functools
+import hashlib
 import importlib
 import inspect
 import threading
@@ -88,10 +89,14 @@ def _by_new_groups(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any
         everyone = c10d.get_process_group_ranks(parent)
         number = _splits.setdefault(parent, 0)
         _splits[parent] += 1
-        mine = next((sorted(part) for part in parts if parent.rank() in part), None)
+        # From 2.14 on, a part has the order in which it is given.
+        ordered = hasattr(c10d, "_NonGroupMember")
+        mine = next((list(part) for part in parts if parent.rank() in part), None)
         if mine is None:
-            return None
-        _making.name = f"{parent.group_name}:split{number}:{mine[0]}"
+            return c10d.GroupMember.NON_GROUP_MEMBER if ordered else None
+        order: dict[str, bool] = {"sort_ranks": False} if ordered else {}
+        ranks = hashlib.sha256(str(mine if ordered else sorted(mine)).encode()).hexdigest()
+        _making.name = f"{parent.group_name}:split{number}:{ranks[:16]}"
         try:
             return c10d.new_group(
                 ranks=[everyone[rank] for rank in mine],
@@ -99,6 +104,7 @@ def _by_new_groups(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any
                 backend=given.get("backend") or str(c10d._world.pg_backend_config[parent]),
                 use_local_synchronization=True,
                 group_desc=given.get("group_desc"),
+                **order,
             )
         finally:
             _making.name = None
@@ -116,7 +122,8 @@ def _as_agreed(_: Any, original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def _process_group_name(*arguments: Any, **options: Any) -> Any:
-        return getattr(_making, "name", None) or original(*arguments, **options)
+        name, _making.name = getattr(_making, "name", None), None
+        return name or original(*arguments, **options)
 
     return _process_group_name
 
