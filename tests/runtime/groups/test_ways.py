@@ -75,7 +75,7 @@ def device_tests(site: Path | None, *arguments: str, python: str = "") -> int:
     return int(re.findall(r"(\d+) passed", done.stdout)[0])
 
 
-@pytest.mark.parametrize("size", ["2", "4"])
+@pytest.mark.parametrize("size", [pytest.param("2", marks=pytest.mark.long), "4"])
 def test_by_the_driver(site: Path, size: str) -> None:
     """`./dev test` runs all device tests with collectives through the host."""
     assert device_tests(site, "--world-size", size, *GROUPS) > 650
