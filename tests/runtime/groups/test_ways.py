@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -58,32 +57,27 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("driver"), *FUNCTIONS, *MESSAGES)
 
 
-def device_tests(site: Path | None, *arguments: str, python: str = "") -> int:
-    """How many pass; all others fail the test. Without a site, `python` has the backend."""
-    python = python or os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+def device_tests(python: str, *arguments: str, **variables: str) -> int:
+    """How many pass; all others fail the test."""
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "foo"]
-    done = subprocess.run(
-        [*command, *arguments],
-        cwd=DEVICE_TESTS,
-        env={**os.environ, **({"PYTHONPATH": str(site)} if site else {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:]
-    return int(re.findall(r"(\d+) passed", done.stdout)[0])
+    text = run(*command, *arguments, cwd=DEVICE_TESTS, **variables)
+    return int(re.findall(r"(\d+) passed", text)[0])
+
+
+def device_tests_of(site: Path, *arguments: str) -> int:
+    python = os.environ["BACKENDKIT_TEST_BASE_PYTHON"]
+    return device_tests(python, *arguments, PYTHONPATH=str(site))
 
 
 @pytest.mark.parametrize("size", [pytest.param("2", marks=pytest.mark.long), "4"])
 def test_by_the_driver(site: Path, size: str) -> None:
     """`./dev test` runs all device tests with collectives through the host."""
-    assert device_tests(site, "--world-size", size, *GROUPS) > 650
+    assert device_tests_of(site, "--world-size", size, *GROUPS) > 650
 
 
 def test_four_ranks_through_the_host() -> None:
     python = os.environ["BACKENDKIT_TEST_PYTHON"]
-    assert device_tests(None, "--world-size", "4", *GROUPS, python=python) > 650
+    assert device_tests(python, "--world-size", "4", *GROUPS) > 650
 
 
 @pytest.mark.parametrize(
@@ -100,7 +94,7 @@ def test_four_ranks_through_the_host() -> None:
 def test_fewer_functions(tmp_path: Path, kept: tuple[str, ...]) -> None:
     """The others are made of these, or go through the host."""
     chosen = "float32 or uneven or bool or no_whole_memory or coalesc"
-    assert device_tests(build(tmp_path, *kept), "-k", chosen, "test_collectives.py") > 60
+    assert device_tests_of(build(tmp_path, *kept), "-k", chosen, "test_collectives.py") > 60
 
 
 FULL = """

@@ -91,11 +91,12 @@ def _by_new_groups(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any
         _splits[parent] += 1
         # From 2.14 on, a part has the order in which it is given.
         ordered = hasattr(c10d, "_NonGroupMember")
-        mine = next((list(part) for part in parts if parent.rank() in part), None)
+        arranged: Callable[[Any], list[int]] = list if ordered else sorted
+        mine = next((arranged(part) for part in parts if parent.rank() in part), None)
         if mine is None:
             return c10d.GroupMember.NON_GROUP_MEMBER if ordered else None
         order: dict[str, bool] = {"sort_ranks": False} if ordered else {}
-        ranks = hashlib.sha256(str(mine if ordered else sorted(mine)).encode()).hexdigest()
+        ranks = hashlib.sha256(str(mine).encode()).hexdigest()
         _making.name = f"{parent.group_name}:split{number}:{ranks[:16]}"
         try:
             return c10d.new_group(
