@@ -146,9 +146,9 @@ endfunction()
 # The glue calls functions and has no loops to speed up, and a wheel has it once for each PyTorch: -O3
 # makes it larger. So does -O2 the files that are large, whatever the kernels. GCC's -Os inlines too
 # little for them; with the parameter it is as fast as -O2 and an eighth smaller. A process group waits
-# for other processes; without garbage collections GCC compiles it in an eighth less of the time, and
-# takes no more memory than for the fallback. A precompiled header serves only what is compiled with the
-# same optimization.
+# for other processes: without garbage collections and what optimizes between functions, GCC compiles
+# it in a fifth less of the time, to no more bytes, and takes no more memory than for the fallback. A
+# precompiled header serves only what is compiled with the same optimization.
 function(_backendkit_compile_glue target)
   get_target_property(precompiled ${target} PRECOMPILE_HEADERS)
   if(MSVC OR NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
@@ -164,6 +164,9 @@ function(_backendkit_compile_glue target)
         list(APPEND options --param=max-inline-insns-size=14)
       elseif(source MATCHES "/distributed\\.cpp$" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         list(APPEND options --param=ggc-min-heapsize=700000)
+        foreach(pass ipa-cp ipa-icf ipa-modref ipa-sra schedule-insns2 tree-pta tree-vrp)
+          list(APPEND options -fno-${pass})
+        endforeach()
       endif()
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS
                                                     "$<$<CONFIG:Release>:${options}>")
