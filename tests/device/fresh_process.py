@@ -8,12 +8,17 @@ import sys
 import tempfile
 
 
+def lines_of(text):
+    """A program's lines, without those that Gloo of PyTorch 2.8 to 2.10 prints when it connects."""
+    return [line for line in text.splitlines() if not line.startswith("[Gloo]")]
+
+
 def printed(program, *arguments):
-    """Runs a program, which has to succeed; what it prints, line by line."""
+    """Runs a program, which has to succeed; what it prints, line by line, but for Gloo's."""
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
+    return lines_of(done.stdout)
 
 
 SERVER = """
@@ -50,7 +55,7 @@ class Forks:
         self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
     def printed(self, program, *arguments):
-        """Runs a program, which has to succeed; what it prints, line by line."""
+        """Runs a program, which has to succeed; what it prints, line by line, but for Gloo's."""
         with tempfile.TemporaryDirectory() as folder:
             texts = []
             files = [os.path.join(folder, name) for name in ("stdout", "stderr")]
@@ -62,7 +67,7 @@ class Forks:
                 with open(file) as text:
                     texts.append(text.read())
         assert status == "0\n", "".join(texts) + status
-        return texts[0].splitlines()
+        return lines_of(texts[0])
 
     def close(self):
         """Ends the process, which must have run its prelude without an error."""

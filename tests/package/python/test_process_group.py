@@ -100,8 +100,8 @@ def test_ways_to_start(begin: str, parts: str, tmp_path: Path) -> None:
     parts = "cpu+foo" if parts == "cpu" else parts
     if "get_default_backend_for_device" in begin:
         need("torch.distributed.get_default_backend_for_device")
-    if "device_id" in begin and not has("torch._C._distributed_c10d.Backend.supports_coalescing"):
-        parts = "cpu+foo"  # PyTorch 2.5 and 2.6
+    if "device_id" in begin and not has("torch.distributed.get_default_backend_for_device"):
+        parts = "cpu+foo"  # PyTorch 2.5
     expected = [f"{rank} [3.0, 3.0, 3.0] {parts} [0, 1]" for rank in range(2)]
     assert launch(START + begin + END, tmp_path) == expected
 

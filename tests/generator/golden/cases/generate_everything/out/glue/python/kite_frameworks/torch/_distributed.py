@@ -144,7 +144,6 @@ def _make(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:
     name, purpose = getattr(_wishes, "named", ("", ""))
     group._set_group_name(f"{name}:{_GROUP}")
     group._set_group_desc(purpose)
-    gloo._set_sequence_number_for_group()
     _device._ops.attach_process_group(group.boxed(), _milliseconds(timeout))
     _made = True
     return group._get_backend(torch.device(_NAME))
