@@ -146,9 +146,9 @@ endfunction()
 # The glue calls functions and has no loops to speed up, and a wheel has it once for each PyTorch: -O3
 # makes it larger. So does -O2 the files that are large, whatever the kernels. GCC's -Os inlines too
 # little for them; with the parameter it is as fast as -O2 and an eighth smaller. A process group waits
-# for other processes: without garbage collections and what optimizes between functions, GCC compiles
-# it in a fifth less of the time, to no more bytes, and takes no more memory than for the fallback. A
-# precompiled header serves only what is compiled with the same optimization.
+# for other processes: without garbage collections and seven passes, which do not make the wheel
+# smaller, GCC compiles it in a fifth less of the time, and takes no more memory than for the fallback.
+# A precompiled header serves only what is compiled with the same optimization.
 function(_backendkit_compile_glue target)
   get_target_property(precompiled ${target} PRECOMPILE_HEADERS)
   if(MSVC OR NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
