@@ -70,6 +70,19 @@ def other_layouts(here):
         both(make)
 
 
+def awaited_within_a_batch(here, by_driver):
+    """A driver's message begins at the end of its batch: a wait before is an error, no hang."""
+    out = torch.zeros(5, device=here.device)
+    with dist._coalescing_manager(device=here.device):
+        sent, got = dist.isend(_given(here, 5), here.next), dist.irecv(out, here.before)
+        for work in (sent, got) if by_driver else ():
+            with pytest.raises(RuntimeError, match="begins when its batch ends"):
+                work.wait()
+    sent.wait()
+    got.wait()
+    same(out, bits(here.before, (5,), torch.float32))
+
+
 def in_a_pair(here):
     """A group of two ranks, one of which is not the first."""
     last = here.size - 1

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import threading
 import time
@@ -18,7 +19,16 @@ LONG, SOON = 300, 10
 WAITING = {
     "all_reduce": lambda x: dist.all_reduce(x, async_op=True),
     "irecv": lambda x: dist.irecv(x, dist.get_world_size() - 1),
+    "transposed all_reduce": lambda x: dist.all_reduce(x.view(2, -1).t(), async_op=True),
+    "coalesced": lambda x: _coalesced(x),
 }
+
+
+def _coalesced(tensor):
+    with dist._coalescing_manager(device=tensor.device, async_ops=True) as manager:
+        for part in tensor.split(4):
+            dist.all_reduce(part)
+    return manager.works[-1]
 
 
 def _store():
@@ -29,6 +39,12 @@ def _store():
 def _stages(here):
     """Whether works go through the host, so that they and their futures know of errors."""
     return here.device.type == "cpu" or lacking(here.device.type, "all_reduce") is not None
+
+
+def _ends_late(here, name):
+    """Whether a work ends with its results; one of the driver's ends when it is queued."""
+    brings = name.startswith("transposed") and lacking(here.device.type, "copy_elements")
+    return name == "irecv" or _stages(here) or bool(brings)
 
 
 # --- works that fail --------------------------------------------------------------------------
@@ -45,11 +61,11 @@ def failed_work(here, name):
         work = WAITING[name](tensor)
         future = work.get_future()
         chained = future.then(lambda done: done.value())
-        if name == "irecv" or _stages(here):
+        if _ends_late(here, name):
             assert not work.is_completed()
             _raise_late(work, future, chained)
         else:
-            with raises("timed out"):  # a work of the driver's ends when it is queued
+            with raises("timed out"):
                 future.wait()
                 tensor.cpu()
         _says_so(work)
@@ -100,6 +116,24 @@ def work_that_succeeds(here):
     assert _exceptions(work) in ([], [None])
     if hasattr(work, "is_success"):
         assert work.is_success()
+    dist.destroy_process_group()
+
+
+def another_timeout(here, name):
+    """A time-out that a program sets later is that of all calls from then on."""
+    start(here, timeout=LONG)
+    works(here)
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=1), dist.group.WORLD)
+    works(here)
+    if here.rank > 0:
+        _store().wait(["failed"])
+    else:
+        begun, tensor = time.monotonic(), ones(here)
+        with raises("timed out"):
+            WAITING[name](tensor).wait()
+            tensor.cpu()
+        assert time.monotonic() - begun < SOON
+        _store().set("failed", "")
     dist.destroy_process_group()
 
 

@@ -96,6 +96,11 @@ COLLECTIVES = {
     "scatter from it": lambda here, x: scatter(here, x, here.size - 1),
     "recv from any rank": lambda here, x: messages(here, x, src=None),
     "send and recv": lambda here, x: messages(here, x),
+    "transposed all_reduce": lambda here, x: dist.all_reduce(transposed(x)),
+    "transposed all_gather": lambda here, x: dist.all_gather(
+        [transposed(one) for one in parts(here, x)], x
+    ),
+    "transposed send and recv": lambda here, x: messages(here, transposed(x)),
     "batch_isend_irecv": lambda here, x: exchange(here, x),
     "coalesced": lambda here, x: coalesced(here, x),
     "barrier": lambda here, x: dist.barrier(),
@@ -105,6 +110,10 @@ ONE_WAY = ("broadcast", "reduce", "gather", "scatter")
 #: Collectives in which only the first rank needs the last one, and those in which no rank does.
 ONLY_THE_FIRST = ("reduce", "gather", "batch_isend_irecv")
 NOBODY = ("broadcast", "reduce to it", "gather to it", "scatter")
+
+
+def transposed(tensor):
+    return tensor.view(2, -1).t()
 
 
 def parts(here, tensor):
@@ -198,6 +207,7 @@ def absent(here, name, asynchronous=False):
     start(here, timeout=1)
     works(here)
     store = dist.distributed_c10d._get_default_store()
+    kept = dist.group.WORLD  # as a traceback or a model may keep it
     told = range(1 if name.split()[0] in ONLY_THE_FIRST else here.size - 1)
     if here.rank in told:
         tensor = ones(here)
@@ -217,6 +227,8 @@ def absent(here, name, asynchronous=False):
         store.wait([f"told {rank}" for rank in told])
         time.sleep(0.2)
     dist.destroy_process_group()
+    assert ones(here).tolist() == [1] * 10, "the device can be used again"
+    del kept
 
 
 def absent_at_a_monitored_barrier(here):

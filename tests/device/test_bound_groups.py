@@ -67,6 +67,10 @@ def test_any_source(ranks, name):
     ranks(bound.any_source, lacking(name, "messages") is None)
 
 
+def test_awaited_within_a_batch(ranks, name):
+    ranks(bound.awaited_within_a_batch, lacking(name, "messages") is None)
+
+
 def test_what_a_profile_shows(ranks, world_size):
     assert ranks(bound.events) == [["send"], ["recv"], *[[]] * (world_size - 2)]
 

@@ -227,6 +227,19 @@ def test_wait_for_a_time(ranks):
     ranks(works.wait_for_a_time)
 
 
+@pytest.mark.parametrize("layout", ["dense", "transposed", "strided"])
+@pytest.mark.parametrize("collective", each(MOVES[:-1] + REDUCTIONS))
+def test_begins_before_the_others(ranks, name, collective, layout):
+    if name == "cpu" and layout != "dense":
+        pytest.skip("Gloo takes dense tensors only")
+    ranks(works.begins_before_the_others, collective, layout, f"{collective.__name__} {layout}")
+
+
+@pytest.mark.parametrize("count", [1, 2**20 + 1])
+def test_synchronize_of_a_work(ranks, count):
+    ranks(works.synchronize_of_a_work, count)
+
+
 def test_states_of_a_work(ranks):
     ranks(works.states_of_a_work)
 
@@ -313,6 +326,14 @@ def test_streams_in_turn(ranks):
 @pytest.mark.needs("streams", "events")
 def test_barrier_waits_for_the_device(ranks):
     ranks(works.barrier_after_long_work)
+
+
+@pytest.mark.skipif(
+    RELEASE < (2, 7), reason="before PyTorch 2.7 a group's part for the CPU does its barriers"
+)
+@pytest.mark.needs("streams", "events", "devices")
+def test_barrier_waits_for_another_device(ranks):
+    ranks(works.barrier_for_another_device)
 
 
 @pytest.mark.needs("streams", "events")

@@ -29,6 +29,15 @@ def test_a_work_that_succeeds_has_none(ends):
     ends(programs.work_that_succeeds)
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.distributed.ProcessGroup, "set_timeout"),
+    reason="groups of this PyTorch have no `set_timeout`",
+)
+@pytest.mark.parametrize("work", ["all_reduce", "irecv"])
+def test_another_timeout(ends, work):
+    ends(programs.another_timeout, work)
+
+
 @pytest.mark.usefixtures("aborts")
 @pytest.mark.parametrize("how", ["a group", "all groups"])
 @pytest.mark.parametrize("work", programs.WAITING)

@@ -17,7 +17,10 @@ def test_a_rank_is_killed_in_a_collective(ends, collective):
     ends(programs.killed, collective, last=-9)
 
 
-@pytest.mark.parametrize("collective", ["all_reduce", "send and recv", "batch_isend_irecv"])
+@pytest.mark.parametrize(
+    "collective",
+    ["all_reduce", "send and recv", "transposed send and recv", "batch_isend_irecv"],
+)
 def test_a_rank_of_a_bound_group_is_killed(ends, collective):
     ends(programs.killed, collective, True, last=-9)
 

@@ -14,6 +14,7 @@ from backend import lacking
 from collective_programs import (
     REDUCTIONS,
     Call,
+    Laid,
     all_gather,
     all_gather_into_tensor,
     all_reduce,
@@ -103,6 +104,34 @@ def many_at_once(here, reverse):
         work.wait()
     for check in checks:
         check()
+
+
+def synchronize_of_a_work(here, count):
+    """It waits as `wait` does, though other ranks come late."""
+    tensor = torch.full((count,), here.rank + 1.0, device=here.device)
+    dist.all_reduce(torch.zeros(1, device=here.device))
+    if here.rank == 1:
+        time.sleep(0.3)
+    dist.all_reduce(tensor, async_op=True).synchronize()
+    same(tensor * 1, torch.full((count,), sum(rank + 1.0 for rank in range(here.size))))
+
+
+def begins_before_the_others(here, collective, layout, turn):
+    """With `async_op`, a call returns although no other rank has come, also where results have to
+    be copied to a tensor that is not dense."""
+    store = dist.distributed_c10d._get_default_store()
+    fill = small if collective in REDUCTIONS else bits
+    lay = None if layout == "dense" else Laid(layout, here.device)
+    dist.all_reduce(torch.zeros(1, device=here.device))  # the first one of a group connects
+    call = Call(here, lambda rank, part: fill(rank, (4, 6), torch.float32, part), lay=lay)
+    call.options["async_op"] = True
+    if here.rank > 0:
+        store.wait([turn])
+    work, check = collective(call)
+    if here.rank == 0:
+        store.set(turn, "begun")
+    work.wait()
+    check()
 
 
 def wait_for_a_time(here):
@@ -505,6 +534,24 @@ def barrier_after_long_work(here):
     event = torch.Event(device=here.device.type)
     event.record(stream)
     dist.barrier(device_ids=[here.device.index])
+    assert event.query()
+
+
+def barrier_for_another_device(here):
+    """A barrier is for the devices that the group has used, and not only for the current one."""
+    module, kind = getattr(torch, here.device.type), here.device.type
+    known = dist.Backend.default_device_backend_map
+    group = dist.new_group(backend=known[kind])  # without a part for the CPU, to do the barrier
+    dist.all_reduce(torch.zeros(1, device=here.device), group=group)
+    stream = current(here.device)
+    keep_busy(here, stream, copies=200)
+    event = torch.Event(device=kind)
+    event.record(stream)
+    module.set_device((here.device.index + 1) % module.device_count())
+    try:
+        dist.barrier(group)
+    finally:
+        module.set_device(here.device.index)
     assert event.query()
 
 

@@ -15,6 +15,7 @@ struct DeviceFacts {
   bool has_events;
   bool has_elapsed_ms;
   bool has_pinned_memory;
+  bool has_copy_elements;
   bool (*host_accessible)(int device);
   bool (*in_use)();  ///< whether this process uses the driver
   bool (*forked)();  ///< whether the parent of this process used the driver

@@ -35,7 +35,7 @@ class DriverCalls : private DriverData {
                       [&](const Place& place) {
                         const at::Tensor data = scaled(dense(tensor), *numbers);
                         if (!reduce_in_place(place, data, *numbers)) return false;
-                        bring(tensor, data);
+                        bring(place, tensor, data);
                         return true;
                       });
   }
@@ -49,7 +49,7 @@ class DriverCalls : private DriverData {
         Op::REDUCE, "reduce", {tensor}, {tensor}, options.timeout, [&](const Place& place) {
           const at::Tensor data = scaled(root ? dense(tensor) : dense(tensor).clone(), *numbers);
           if (!reduce_in_place(place, data, *numbers)) return false;
-          if (root) bring(tensor, data);
+          if (root) bring(place, tensor, data);
           return true;
         });
   }
@@ -59,9 +59,9 @@ class DriverCalls : private DriverData {
     if (!can_use({tensor}) || driver().broadcast == nullptr) return {};
     return group_.run(Op::BROADCAST, "broadcast", {tensor}, {tensor}, options.timeout,
                       [&](const Place& place) {
-                        const at::Tensor data = dense(tensor);
+                        const at::Tensor data = root ? dense(tensor) : room(tensor);
                         broadcast(place, data, options.rootRank);
-                        if (!root) bring(tensor, data);
+                        if (!root) bring(place, tensor, data);
                         return true;
                       });
   }
@@ -87,7 +87,7 @@ class DriverCalls : private DriverData {
             }
           }
           for (std::size_t rank = 0; rank < size_; ++rank) {
-            outputs[rank].copy_(parts[rank].reshape(outputs[rank].sizes()));
+            bring(place, outputs[rank], parts[rank].reshape(outputs[rank].sizes()));
           }
           return true;
         });
@@ -99,10 +99,10 @@ class DriverCalls : private DriverData {
     if (!can_use({output, input}) || !gathers()) return {};
     return group_.run(Op::_ALLGATHER_BASE, "all_gather_into_tensor", {input}, {output},
                       options.timeout, [&](const Place& place) {
-                        const at::Tensor to = dense(output);
+                        const at::Tensor to = room(output);
                         const at::Tensor from = dense(input);
                         gather(place, to, apart_unless_part(from, to, arguments_.rank()));
-                        bring(output, to);
+                        bring(place, output, to);
                         return true;
                       });
   }
@@ -150,10 +150,10 @@ class DriverCalls : private DriverData {
     if (!can_use({output, input}) || driver().send == nullptr) return {};
     return group_.run(Op::ALLTOALL_BASE, "all_to_all_single", {input}, {output}, options.timeout,
                       [&](const Place& place) {
-                        const at::Tensor to = dense(output);
+                        const at::Tensor to = room(output);
                         const at::Tensor from = apart(dense(input), {to});
                         exchange(place, parts(to, received), parts(from, sent));
-                        bring(output, to);
+                        bring(place, output, to);
                         return true;
                       });
   }
@@ -167,11 +167,11 @@ class DriverCalls : private DriverData {
     for (const at::Tensor& one : inputs) arguments_.same_dtype(outputs[0], one);
     return group_.run(Op::ALLTOALL, "all_to_all", inputs, outputs, options.timeout,
                       [&](const Place& place) {
-                        const Tensors to = all_dense(outputs);
+                        const Tensors to = rooms(outputs);
                         Tensors from = all_dense(inputs);
                         for (at::Tensor& one : from) one = apart(one, to);
                         exchange(place, wholes(to), wholes(from));
-                        bring(outputs, to);
+                        bring(place, outputs, to);
                         return true;
                       });
   }
@@ -183,13 +183,13 @@ class DriverCalls : private DriverData {
     if (!can_use({input}) || !can_use(outputs) || driver().send == nullptr) return {};
     return group_.run(
         Op::GATHER, "gather", {input}, outputs, options.timeout, [&](const Place& place) {
-          const Tensors to = all_dense(outputs);
+          const Tensors to = rooms(outputs);
           const at::Tensor from =
               root ? apart_unless_own(dense(input), to, arguments_.rank()) : dense(input);
           Parts sent(size_);
           sent[static_cast<std::size_t>(options.rootRank)] = whole(from);
           exchange(place, to.empty() ? Parts(size_) : wholes(to), sent);
-          bring(outputs, to);
+          bring(place, outputs, to);
           return true;
         });
   }
@@ -202,12 +202,12 @@ class DriverCalls : private DriverData {
     if (!can_use({output}) || !can_use(inputs) || driver().send == nullptr) return {};
     return group_.run(Op::SCATTER, "scatter", inputs, {output}, options.timeout,
                       [&](const Place& place) {
-                        const at::Tensor to = dense(output);
+                        const at::Tensor to = room(output);
                         Parts received(size_);
                         received[static_cast<std::size_t>(options.rootRank)] = whole(to);
                         const Tensors from = all_apart(all_dense(inputs), to, arguments_.rank());
                         exchange(place, received, from.empty() ? Parts(size_) : wholes(from));
-                        bring(output, to);
+                        bring(place, output, to);
                         return true;
                       });
   }
@@ -253,17 +253,17 @@ class DriverCalls : private DriverData {
       const at::Tensor all = scaled(input.clone(), numbers);
       if (!reduce_in_place(place, all, numbers)) return false;
       const std::int64_t size = output.numel();
-      output.detach().copy_(
-          all.reshape({-1}).narrow(0, arguments_.rank() * size, size).reshape(output.sizes()));
+      bring(place, output,
+            all.reshape({-1}).narrow(0, arguments_.rank() * size, size).reshape(output.sizes()));
       return true;
     }
     const at::Tensor from = scaled(input, numbers);
-    const at::Tensor to = dense(output);
+    const at::Tensor to = room(output);
     if (!place.driver.reduce_scatter(whole(to).data, whole(from).data, count(to, numbers),
                                      numbers.type, numbers.reduce, place.communicator, place.stream,
                                      place.device))
       return false;
-    bring(output, to);
+    bring(place, output, to);
     return true;
   }
 

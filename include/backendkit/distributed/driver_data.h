@@ -31,13 +31,29 @@ class DriverData {
     return all;
   }
 
-  /// Copies a result to a tensor that is not dense.
-  static void bring(const at::Tensor& tensor, const at::Tensor& result) {
-    if (tensor.const_data_ptr() != result.const_data_ptr()) tensor.detach().copy_(result);
+  /// Where the driver writes a result: the tensor, or other memory if it is not dense.
+  static at::Tensor room(const at::Tensor& tensor) {
+    return tensor.is_contiguous() ? tensor.detach() : at::empty(tensor.sizes(), tensor.options());
   }
 
-  static void bring(const Tensors& tensors, const Tensors& results) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) bring(tensors[i], results[i]);
+  static Tensors rooms(const Tensors& tensors) {
+    Tensors all;
+    for (const at::Tensor& one : tensors) all.push_back(room(one));
+    return all;
+  }
+
+  /// Copies a result to its tensor, if it is not there; later if the host may have to wait for it.
+  static void bring(const Place& place, const at::Tensor& tensor, const at::Tensor& result) {
+    if (tensor.const_data_ptr() == result.const_data_ptr()) return;
+    if (tensor.is_contiguous()) {
+      tensor.detach().copy_(result);
+    } else {
+      place.late.push_back({tensor.detach(), result});
+    }
+  }
+
+  static void bring(const Place& place, const Tensors& tensors, const Tensors& results) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) bring(place, tensors[i], results[i]);
   }
 
   static Part whole(const at::Tensor& tensor) {

@@ -28,12 +28,19 @@ class DriverGroup {
   using WorkPtr = c10::intrusive_ptr<Work>;
   using Tensors = std::vector<at::Tensor>;
 
+  /// Results for tensors that are not dense.
+  struct LateResult {
+    at::Tensor tensor;
+    at::Tensor result;
+  };
+
   /// What the driver's functions need beside the data.
   struct Place {
     const DriverCollectives& driver;
     CommunicatorHandle communicator;
     StreamHandle stream;
     int device;
+    std::vector<LateResult>& late;  ///< copied after the driver's work
   };
 
   /// `timeout` is for collectives that have none of their own.
@@ -70,17 +77,15 @@ class DriverGroup {
   /// Whether the driver does messages of these tensors.
   bool can_send(const Tensors& tensors) { return does_messages_ && can_use(tensors); }
 
-  /// Makes another work fail if what ends there does not.
-  void watch(const WorkPtr& work, const Work::End& end) {
-    watch_->add(DriverWatch::WeakWork(work), work->name(), end.point, timeout_);
-  }
-
   /// Queues a collective: `launch(place)` calls the driver, with the group's stream as the current
-  /// one. Returns null if `launch` returns false. Call it after `can_use`.
+  /// one. Returns null if `launch` returns false. Call it after `can_use`. The works `parts` end
+  /// with it.
   template <class Launch>
   WorkPtr run(c10d::OpType type, const char* title, const Tensors& inputs, Tensors outputs,
-              std::chrono::milliseconds timeout, const Launch& launch) {
+              std::chrono::milliseconds timeout, const Launch& launch,
+              const std::vector<WorkPtr>& parts = {}) {
     const std::lock_guard<std::mutex> lock(launching_);
+    group_->check_open();
     watch_->check();
     const c10::Stream stream = *stream_;
     StreamPoint(device_guard().getStream(stream.device())).block(stream);
@@ -90,34 +95,48 @@ class DriverGroup {
         device_guard().recordDataPtrOnStream(one.storage().data_ptr(), stream);
       }
     }
-    const auto allowed = timeout > std::chrono::milliseconds::zero() ? timeout : timeout_;
-    WorkPtr work;
+    const auto allowed = timeout > std::chrono::milliseconds::zero() ? timeout : timeout_.load();
+    std::vector<WorkPtr> works = parts;
+    std::vector<LateResult> late;
     try {
       const c10::StreamGuard guard(stream);
       const at::AutoDispatchBelowADInplaceOrView below;  // as StagedGroup::guarded
       StreamHandle const handle = device_facts().handle(stream.device_index(), stream.id());
       if (!launch(Place{*device_facts().collectives, watch_->communicator(), handle,
-                        stream.device_index()}))
+                        stream.device_index(), late}))
         return {};
-      work = group_->work(type, title, inputs, std::move(outputs));
+      works.push_back(group_->work(type, title, inputs, std::move(outputs)));
     } catch (const c10::Error&) {
       watch_->add(std::nullopt, c10::str(group_->name(), ":", title), StreamPoint(stream), allowed);
       throw;
     }
-    const StreamPoint end(stream);
-    work->complete(Work::End{stream, end}, nullptr);
-    watch_->add(DriverWatch::WeakWork(work), work->name(), end, allowed);
-    return work;
+    Work::End end{stream, StreamPoint(stream)};
+    for (const WorkPtr& work : works) {
+      watch_->add(DriverWatch::WeakWork(work), work->name(), end.point, allowed);
+    }
+    if (!late.empty() && !device_facts().has_copy_elements) {
+      bring_later(works, end.point, std::move(late));
+      return works.back();
+    }
+    // Only now: if the vendor's kernel refuses some, the host waits, which the watch can end.
+    if (!late.empty()) end.point = bring(stream, late);
+    for (const WorkPtr& work : works) work->complete({end}, nullptr);
+    return works.back();
   }
 
-  /// What the driver runs ends.
+  /// For later collectives that have none of their own.
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+
+  /// What the driver runs goes on, and ends; what failed counts no more. Call it when the group is
+  /// closed.
+  void close() {
+    const std::lock_guard<std::mutex> lock(launching_);
+    if (const auto watch = made()) watch->close();
+  }
+
+  /// What the driver runs ends. Does nothing while the ranks connect, and does not wait for that.
   void abort() {
-    std::shared_ptr<DriverWatch> watch;
-    {
-      const std::lock_guard<std::mutex> lock(making_);
-      watch = watch_;
-    }
-    if (watch) watch->abort("the process group was aborted");
+    if (const auto watch = made()) watch->abort("the process group was aborted");
   }
 
  private:
@@ -125,6 +144,45 @@ class DriverGroup {
   enum Answer : std::uint8_t { kNothing, kId, kFailed };
 
   static const DriverCollectives& driver() { return *device_facts().collectives; }
+
+  /// The watch of the communicator; null if there is none, as while the ranks connect.
+  std::shared_ptr<DriverWatch> made() {
+    const std::lock_guard<std::mutex> lock(made_);
+    return watch_;
+  }
+
+  /// Copies results on a stream; where they are there.
+  static StreamPoint bring(const c10::Stream& stream, const std::vector<LateResult>& late) {
+    const c10::StreamGuard guard(stream);
+    const at::AutoDispatchBelowADInplaceOrView below;  // as StagedGroup::guarded
+    for (const LateResult& one : late) {
+      one.tensor.copy_(one.result);
+      device_guard().recordDataPtrOnStream(one.tensor.storage().data_ptr(), stream);
+    }
+    return StreamPoint(stream);
+  }
+
+  /// `bring` on a thread, because these copies let the host wait, when the driver's work has
+  /// completed. The works end after that.
+  void bring_later(std::vector<WorkPtr> works, const StreamPoint& ready,
+                   std::vector<LateResult> late) {
+    if (!stream_of_results_) {
+      stream_of_results_ = device_guard().getStreamFromGlobalPool(stream_->device(), true);
+    }
+    results_.run([watch = watch_, stream = *stream_of_results_, works = std::move(works), ready,
+                  late = std::move(late)] {
+      Work::Ends ends;
+      std::exception_ptr why;
+      try {
+        ready.wait();
+        watch->check();
+        ends.push_back({stream, bring(stream, late)});
+      } catch (const c10::Error&) {
+        why = std::current_exception();
+      }
+      for (const WorkPtr& work : works) work->complete(ends, why);
+    });
+  }
 
   /// Whether the group has a communicator, which is for this device.
   bool is_at(const c10::Device& where) {
@@ -152,7 +210,7 @@ class DriverGroup {
     auto call = std::make_shared<StagedCall>();
     // After an abort, the call may still run when this has returned.
     const auto made = std::make_shared<std::shared_ptr<DriverWatch>>();
-    const auto run = [timeout = timeout_, where, made](c10d::Backend& host) {
+    const auto run = [timeout = timeout_.load(), where, made](c10d::Backend& host) {
       const std::string id = shared_id(host);
       if (id.empty()) return StagedCall::Begun{};
       CommunicatorHandle communicator = nullptr;
@@ -171,6 +229,7 @@ class DriverGroup {
     call->step({}, run, {});
     group_->collective(c10d::OpType::BROADCAST, "create_communicator", {}, call)
         ->wait_on_host(kNoTimeout);
+    const std::lock_guard<std::mutex> lock(made_);
     watch_ = *made;
   }
 
@@ -216,13 +275,16 @@ class DriverGroup {
   }
 
   std::shared_ptr<StagedGroup> group_;
-  std::chrono::milliseconds timeout_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   std::mutex making_;  ///< for those below
   std::optional<c10::Stream> stream_;
-  std::shared_ptr<DriverWatch> watch_;
+  std::shared_ptr<DriverWatch> watch_;  ///< changes with `made_`, too
   std::exception_ptr failed_;
+  std::mutex made_;
   std::atomic<bool> does_messages_{false};
   std::mutex launching_;  ///< all ranks queue collectives in one order
+  Lane results_{"pt_ccl_results", true};
+  std::optional<c10::Stream> stream_of_results_;
 };
 
 }  // namespace backendkit

@@ -48,6 +48,7 @@ class DriverMessages : private DriverData {
         const Tensors tensors{message.tensor};
         batch_->push_back({message, StreamPoint(device_guard().getStream(message.tensor.device())),
                            group_->work(type(message), title(message), tensors, tensors)});
+        batch_->back().work->wait_for_batch(true);
         return batch_->back().work;
       }
     }
@@ -67,12 +68,7 @@ class DriverMessages : private DriverData {
     const std::vector<Late> batch = take_batch();
     if (batch.empty()) return {};
     try {
-      const WorkPtr work = run(batch, Op::COALESCED, "messages");
-      for (const Late& one : batch) {
-        one.work->complete(work->end(), nullptr);
-        driver_.watch(one.work, work->end().value());
-      }
-      return work;
+      return run(batch, Op::COALESCED, "messages");
     } catch (const c10::Error&) {
       fail(batch, std::current_exception());
       throw;
@@ -100,11 +96,12 @@ class DriverMessages : private DriverData {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<Late> batch = batch_ ? std::move(*batch_) : std::vector<Late>{};
     batch_.reset();
+    for (const Late& one : batch) one.work->wait_for_batch(false);
     return batch;
   }
 
   static void fail(const std::vector<Late>& batch, const std::exception_ptr& why) {
-    for (const Late& one : batch) one.work->complete(std::nullopt, why);
+    for (const Late& one : batch) one.work->complete({}, why);
   }
 
   static Op type(const Message& message) { return message.sends ? Op::SEND : Op::RECV; }
@@ -113,15 +110,17 @@ class DriverMessages : private DriverData {
   WorkPtr run(const std::vector<Late>& messages, Op type, const char* title) {
     Tensors all;
     Tensors sent;
+    std::vector<WorkPtr> works;
     for (const Late& one : messages) {
+      if (one.work) works.push_back(one.work);
       all.push_back(one.message.tensor);
       if (one.message.sends) sent.push_back(one.message.tensor);
     }
-    return driver_.run(type, title, sent.empty() ? all : sent, all, kNoTimeout,
-                       [&](const Place& place) {
-                         move(place, messages);
-                         return true;
-                       });
+    const auto launch = [&](const Place& place) {
+      move(place, messages);
+      return true;
+    };
+    return driver_.run(type, title, sent.empty() ? all : sent, all, kNoTimeout, launch, works);
   }
 
   static void move(const Place& place, const std::vector<Late>& messages) {
@@ -130,7 +129,7 @@ class DriverMessages : private DriverData {
     for (const Late& one : messages) {
       const at::Tensor& tensor = one.message.tensor;
       one.ready.block(device_guard().getStream(tensor.device()));
-      data.push_back(dense(tensor));
+      data.push_back(one.message.sends ? dense(tensor) : room(tensor));
       if (!one.message.sends) received.push_back(data.back());
     }
     for (std::size_t i = 0; i < data.size(); ++i) {
@@ -143,7 +142,7 @@ class DriverMessages : private DriverData {
       }
     });
     for (std::size_t i = 0; i < data.size(); ++i) {
-      if (!messages[i].message.sends) bring(messages[i].message.tensor, data[i]);
+      if (!messages[i].message.sends) bring(place, messages[i].message.tensor, data[i]);
     }
   }
 

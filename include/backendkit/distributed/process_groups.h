@@ -31,6 +31,8 @@ class ProcessGroups {
         "attach_process_group(__torch__.torch.classes.c10d.ProcessGroup group, int timeout_ms) "
         "-> ()",
         &attach);
+    library.def("shutdown_process_group(__torch__.torch.classes.c10d.ProcessGroup group) -> ()",
+                &shut_down);
     library.def("end_process_groups() -> ()", &end);
     c10d::TimerRegistry()->Register(kDeviceType, [](c10::Device device) {
       return std::unique_ptr<c10d::Timer>(new StepTimer(device));
@@ -58,6 +60,13 @@ class ProcessGroups {
     }
     group->setBackend(kDeviceType, c10d::ProcessGroup::BackendType::CUSTOM,
                       c10::make_intrusive<StagedBackend<kHasDriver>>(std::move(made), timeout));
+  }
+
+  /// For releases whose process groups cannot shut down their parts.
+  static void shut_down(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+    auto part = c10::dynamic_intrusive_pointer_cast<StagedBackend<kHasDriver>>(
+        group->getBackend(kDeviceType));
+    if (part) part->shutdown();  // not if PyTorch has wrapped it, to check arguments
   }
 
   /// Closes all groups and waits until their threads have nothing to do, for a limited time if they

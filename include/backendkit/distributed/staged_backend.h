@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -248,7 +249,8 @@ class StagedBackend final : public c10d::Backend {
   }
 
   Handle barrier(const c10d::BarrierOptions& options) override {
-    return start(c10d::OpType::BARRIER, "barrier", {}, [&](Steps add) { add.barrier(options); });
+    return start(c10d::OpType::BARRIER, "barrier", {},
+                 [&](Steps add) { add.barrier(options, group_->devices()); });
   }
 
   /// Gloo's own, which names the ranks that do not come.
@@ -296,16 +298,28 @@ class StagedBackend final : public c10d::Backend {
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return group_->collectives_started(); }
 
-  /// What runs goes on; later calls throw.
-  void shutdown() { group_->close(); }
+  /// What runs goes on; later calls throw. A failure counts no more: the program knows of it.
+  void shutdown() {
+    group_->close();
+    if constexpr (kHasDriver) driver_->close();
+  }
 
   /// What runs ends with an error, and later calls throw.
   void abort() {
-    group_->abort();  // first: it ends a wait for other ranks that holds locks of the driver's part
+    // Copies of the group may wait for the driver, which may wait for ranks through the group.
+    if constexpr (kHasDriver) driver_->abort();
+    group_->abort();
     if constexpr (kHasDriver) {
       messages_->drop_batch();
       driver_->abort();
     }
+  }
+
+  /// The time-out of later calls that have none of their own.
+  void setTimeout(std::chrono::milliseconds timeout) {
+    timeout_ = timeout;
+    if constexpr (kHasDriver) driver_->set_timeout(timeout);
+    group_->set_timeout(timeout);
   }
 
  private:
@@ -378,7 +392,7 @@ class StagedBackend final : public c10d::Backend {
   std::conditional_t<kHasDriver, std::unique_ptr<DriverGroup>, std::monostate> driver_;
   std::conditional_t<kHasDriver, std::unique_ptr<DriverMessages>, std::monostate> messages_;
   GroupArguments arguments_;
-  std::chrono::milliseconds timeout_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   std::mutex mutex_;
   std::optional<std::vector<WorkPtr>> coalesced_;
 };

@@ -134,16 +134,16 @@ class StagedCall {
 
   /// Where the outputs become ready, or nothing if they are ready; call it after the copies to the
   /// device have started. Of dropped outputs, it says nothing.
-  std::optional<StagedWork::End> finish() {
+  StagedWork::Ends finish() {
     const std::lock_guard<std::mutex> lock(writing_);
-    if (!streams_ || drops_outputs_) return std::nullopt;
+    if (!streams_ || drops_outputs_) return {};
     const c10::StreamGuard guard(streams_->from_host);
     bool uses_stream = false;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       uses_stream = (writes_[i] && buffers_[i].finish(streams_->from_host)) || uses_stream;
     }
-    if (!uses_stream) return std::nullopt;
-    return StagedWork::End{streams_->from_host, StreamPoint(streams_->from_host)};
+    if (!uses_stream) return {};
+    return {{streams_->from_host, StreamPoint(streams_->from_host)}};
   }
 
  private:

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -37,6 +38,18 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   int rank() const { return host_->getRank(); }
   int size() const { return host_->getSize(); }
 
+  /// Sets the host's time-out for later calls that have none of their own, in releases that can.
+  void set_timeout(std::chrono::milliseconds timeout) {
+    set_timeout_of(*host_, timeout);
+    timeout_ = timeout;
+  }
+
+  /// The devices of all tensors so far.
+  std::set<c10::DeviceIndex> devices() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return devices_;
+  }
+
   /// Starts a collective; the collectives of a group run in the order of these calls.
   WorkPtr collective(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs,
                      std::shared_ptr<Call> call) {
@@ -63,7 +76,7 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
         const auto posted = post(*group->host_);
         group->waiters_.run([group, call, work, posted, type] {
           group->end(call, work, [&] {
-            posted->wait();
+            posted->wait(group->timeout_);  // Gloo's messages keep its first time-out
             call->bring_outputs();
             return type == c10d::OpType::RECVANYSOURCE ? posted->sourceRank() : kNoSource;
           });
@@ -124,17 +137,18 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
         c10::make_intrusive<Work>(rank(), c10d::OpType::COALESCED, name_ + ":coalesced", inputs,
                                   std::move(outputs), waiters_, collectives_started_);
     if (works.empty()) {  // as when PyTorch aborts several groups in one batch
-      all->complete(std::nullopt, nullptr);
+      all->complete({}, nullptr);
       return all;
     }
+    all->consists_of(works);
     waiters_.run([group = this->shared_from_this(), all, works = std::move(works)] {
       group->guarded(nullptr, all, [&] {
-        std::vector<Work::End> ends;
+        Work::Ends ends;
         for (const WorkPtr& one : works) {
           one->wait_on_host(kNoTimeout);
-          if (const auto end = one->end()) ends.push_back(*end);
+          for (const Work::End& end : one->ends()) ends.push_back(end);
         }
-        all->complete(end_of_all(ends), nullptr);
+        all->complete(std::move(ends), nullptr);
       });
     });
     return all;
@@ -143,6 +157,11 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
  private:
   static constexpr int kNoSource = -1;
   static constexpr const char* kAborted = "the process group was aborted";
+
+  template <class Host>
+  static void set_timeout_of(Host& host, std::chrono::milliseconds timeout) {
+    if constexpr (requires { host.setTimeout(timeout); }) host.setTimeout(timeout);
+  }
 
   WorkPtr begin(c10d::OpType type, const char* title, std::vector<at::Tensor> outputs,
                 const std::shared_ptr<Call>& call, std::uint64_t number) {
@@ -162,18 +181,12 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   WorkPtr make(c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
                std::vector<at::Tensor> outputs, std::uint64_t number) {
     check_open();
+    if (!inputs.empty()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      devices_.insert(inputs[0].get_device());
+    }
     return c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, inputs, std::move(outputs),
                                      waiters_, number);
-  }
-
-  /// Where all have been passed, which may have come in any order. Nothing else waits for it: a
-  /// stream of collectives would go on too late.
-  static std::optional<Work::End> end_of_all(const std::vector<Work::End>& ends) {
-    if (ends.empty()) return std::nullopt;
-    if (ends.size() == 1) return ends[0];
-    const c10::Stream stream = new_stream(ends[0].stream.device());
-    for (const Work::End& end : ends) end.point.block(stream);
-    return Work::End{stream, StreamPoint(stream)};
   }
 
   static c10::Stream new_stream(const c10::Device& where) {
@@ -225,10 +238,10 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
       if (call) failed_.push_back(call);
       running_.erase(work);
     }
-    work->complete(std::nullopt, why);
+    work->complete({}, why);
   }
 
-  void fail(const WorkPtr& work) const { work->complete(std::nullopt, failure(*work, kAborted)); }
+  void fail(const WorkPtr& work) const { work->complete({}, failure(*work, kAborted)); }
 
   std::exception_ptr failure(const Work& work, const char* why) const {
     return std::make_exception_ptr(c10::DistBackendError(
@@ -243,9 +256,11 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   Lane messages_{"pt_ccl_messages", true};
   Lane waiters_{"pt_ccl_waiters", false};
   std::mutex mutex_;
+  std::set<c10::DeviceIndex> devices_;
   std::unordered_map<c10::DeviceIndex, StagingStreams> streams_;
   std::atomic<std::uint64_t> collectives_started_{0};
   std::unordered_map<WorkPtr, std::shared_ptr<Call>> running_;
+  std::atomic<std::chrono::milliseconds> timeout_{kNoTimeout};  ///< if it was set later
   std::atomic<bool> closed_{false};
   std::atomic<bool> aborted_{false};
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -213,20 +214,23 @@ class StagedSteps {
     });
   }
 
-  /// Ends after all ranks have come here and their current streams have done what they have now.
-  void barrier(const c10d::BarrierOptions& options) {
-    StreamPoint now;
+  /// Ends after all ranks have come here and the current streams of their devices have done what
+  /// they have now: of those that `options` names, or else of the current one and of `devices`.
+  void barrier(const c10d::BarrierOptions& options, std::set<c10::DeviceIndex> devices) {
+    std::vector<StreamPoint> now;
     if (device_facts().in_use()) {
-      const c10::Device device =
-          options.device_ids.empty()
-              ? device_guard().getDevice()
-              : c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(options.device_ids[0]));
-      now = StreamPoint(device_guard().getStream(device));
+      devices.insert(device_guard().getDevice().index());
+      if (!options.device_ids.empty()) {
+        devices = {options.device_ids.begin(), options.device_ids.end()};
+      }
+      for (const c10::DeviceIndex device : devices) {
+        now.emplace_back(device_guard().getStream(c10::Device(kDeviceType, device)));
+      }
     }
     c10d::BarrierOptions ours;
     ours.timeout = options.timeout;
     const auto run = [=](c10d::Backend& host) {
-      now.wait();
+      for (const StreamPoint& one : now) one.wait();
       return Call::Begun{host.barrier(ours), nullptr};
     };
     call_.step({}, run, {});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -20,11 +22,12 @@ namespace backendkit {
 /// host, and then lets the current stream, not the host, wait for the copies to the device.
 class StagedWork final : public c10d::Work {
  public:
-  /// Where the outputs of a collective become ready.
+  /// Where outputs of a collective become ready.
   struct End {
     c10::Stream stream;
     StreamPoint point;
   };
+  using Ends = std::vector<End>;
 
   /// A profile shows `name`, and the shapes of `inputs`.
   StagedWork(int rank, c10d::OpType type, std::string name, const std::vector<at::Tensor>& inputs,
@@ -37,38 +40,41 @@ class StagedWork final : public c10d::Work {
 
   bool isCompleted() override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return completed_ && (!end_ || device_facts().forked() || end_->point.passed());
+    const auto passed = [](const End& end) { return end.point.passed(); };
+    return completed_ &&
+           (device_facts().forked() || std::all_of(ends_.begin(), ends_.end(), passed));
   }
 
   const std::string& name() const { return name_; }
 
-  std::optional<End> end() const {
+  Ends ends() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return end_;
+    return ends_;
   }
 
   int sourceRank() const override { return source_; }
   std::vector<at::Tensor> result() override { return outputs_; }
   std::uint64_t getSequencenumber() const override { return number_; }
 
-  void synchronize() override {
-    device_facts().check_not_forked();
-    if (const auto end = this->end()) {
-      end->point.block(device_guard().getStream(end->stream.device()));
-    }
-  }
+  void synchronize() override { wait(kNoTimeout); }
 
   /// Lets the current stream wait for the outputs. With a `timeout`, the host waits too, and it is
   /// a DistBackendError if they take longer. Throws what the collective threw.
   bool wait(std::chrono::milliseconds timeout) override {
     wait_on_host(timeout);
-    synchronize();
+    for (const End& end : ends()) {
+      end.point.block(device_guard().getStream(end.stream.device()));
+    }
     return true;
   }
 
   /// Like `wait`, but no stream waits.
   void wait_on_host(std::chrono::milliseconds timeout) {
     device_facts().check_not_forked();
+    TORCH_CHECK(
+        !waits_for_batch_, name_, " on rank ", rank_,
+        " begins when its batch ends, and cannot be awaited before: use `isend` and `irecv` "
+        "in a batch, and wait after it");
     const bool forever = timeout <= std::chrono::milliseconds::zero();
     const auto until = std::chrono::steady_clock::now() + timeout;
     std::unique_lock<std::mutex> lock(mutex_);
@@ -78,14 +84,14 @@ class StagedWork final : public c10d::Work {
     } else if (!cv_.wait_until(lock, until, done)) {
       raise_late(timeout);
     }
-    const auto end = end_;
+    const Ends ends = forever ? Ends{} : ends_;
     lock.unlock();
-    if (!forever && end) {
-      while (!end->point.passed()) {
+    for (const End& end : ends) {
+      while (!end.point.passed()) {
         if (std::chrono::steady_clock::now() >= until) raise_late(timeout);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      end->point.wait();  // throws if it has come because of an abort
+      end.point.wait();  // throws if it has come because of an abort
     }
     lock.lock();
     if (exception_) std::rethrow_exception(exception_);
@@ -103,20 +109,34 @@ class StagedWork final : public c10d::Work {
       if (futures_know_streams() && !outputs_.empty()) devices.push_back(outputs_.front().device());
       future_ = c10::make_intrusive<c10::ivalue::Future>(
           c10::ListType::create(c10::TensorType::get()), std::move(devices));
-      if (completed_) mark(future_);
+      if (completed_) mark(future_, exception_);
     }
     return future_;
   }
 
-  /// Ends the work, unless it has ended: `end` if there are outputs on a device, `exception` if it
+  /// Whether waits throw, because the work is a message of a batch that has not begun.
+  void wait_for_batch(bool waits) { waits_for_batch_ = waits; }
+
+  /// Makes this work fail if one of its parts does, and keeps them for that.
+  void consists_of(std::vector<c10::intrusive_ptr<StagedWork>> parts) {
+    const auto self = c10::intrusive_ptr<StagedWork>::reclaim_copy(this);
+    for (const auto& part : parts) {
+      const std::lock_guard<std::mutex> lock(part->mutex_);
+      part->wholes_.emplace_back(self);
+    }
+    parts_ = std::move(parts);
+  }
+
+  /// Ends the work, unless it has ended: `ends` if there are outputs on a device, `exception` if it
   /// failed.
-  void complete(std::optional<End> end, std::exception_ptr exception, int source = -1) {
+  void complete(Ends ends, std::exception_ptr exception, int source = -1) {
     c10::intrusive_ptr<c10::ivalue::Future> future;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (std::exchange(ended_, true)) return;
-      end_ = std::move(end);
+      ends_ = std::move(ends);
       source_ = source;
+      if (!exception) exception = exception_;  // of `fail`
     }
     finish(exception);
     {
@@ -125,7 +145,7 @@ class StagedWork final : public c10d::Work {
     }
     if (!future || future->completed()) return;  // made after `finish`, and complete from the start
     const auto self = c10::intrusive_ptr<StagedWork>::reclaim_copy(this);
-    callbacks_.run([self, future] { self->mark(future); });
+    callbacks_.run([self, future] { self->mark(future, self->exception()); });
   }
 
   /// With the last owner go the tensors, though the watcher of the driver's collectives still
@@ -133,12 +153,20 @@ class StagedWork final : public c10d::Work {
   void release_resources() override {
     outputs_.clear();
     future_.reset();
+    parts_.clear();
   }
 
-  /// Makes later waits throw: the results of a complete work never came.
-  void fail(std::exception_ptr why) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    exception_ = std::move(why);
+  /// Makes later waits throw: the results never came.
+  void fail(const std::exception_ptr& why) {
+    std::vector<c10::weak_intrusive_ptr<StagedWork>> wholes;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      exception_ = why;
+      wholes = wholes_;
+    }
+    for (const auto& whole : wholes) {
+      if (const auto there = whole.lock()) there->fail(why);
+    }
   }
 
  private:
@@ -152,9 +180,10 @@ class StagedWork final : public c10d::Work {
     return device_facts().has_streams && device_facts().has_events;
   }
 
-  void mark(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
-    if (exception_) {
-      future->setErrorIfNeeded(exception_);
+  void mark(const c10::intrusive_ptr<c10::ivalue::Future>& future,
+            const std::exception_ptr& exception) const {
+    if (exception) {
+      future->setErrorIfNeeded(exception);
       return;
     }
     if (!futures_know_streams()) {
@@ -162,8 +191,18 @@ class StagedWork final : public c10d::Work {
                             std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>>());
       return;
     }
-    const c10::OptionalStreamGuard guard(end_ ? std::optional(end_->stream) : std::nullopt);
+    const c10::OptionalStreamGuard guard(stream_after_ends());
     future->markCompleted(c10::IValue(outputs_));
+  }
+
+  /// A stream that has done its work when all outputs are ready; null if they are.
+  std::optional<c10::Stream> stream_after_ends() const {
+    if (ends_.empty()) return std::nullopt;
+    if (ends_.size() == 1) return ends_[0].stream;
+    const c10::Stream stream =
+        device_guard().getStreamFromGlobalPool(ends_[0].stream.device(), true);
+    for (const End& end : ends_) end.point.block(stream);
+    return stream;
   }
 
   std::string name_;
@@ -172,8 +211,11 @@ class StagedWork final : public c10d::Work {
   std::uint64_t number_;
   bool ended_ = false;
   int source_ = -1;
-  std::optional<End> end_;
+  Ends ends_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::vector<c10::intrusive_ptr<StagedWork>> parts_;
+  std::vector<c10::weak_intrusive_ptr<StagedWork>> wholes_;
+  std::atomic<bool> waits_for_batch_{false};
 };
 
 }  // namespace backendkit

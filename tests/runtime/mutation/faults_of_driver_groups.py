@@ -17,8 +17,8 @@ DRIVER_GROUPS = [
     Fault(
         "nobody waits for the driver's results",
         HERE + "driver_group.h",
-        "work->complete(Work::End{stream, end}, nullptr);",
-        "work->complete(std::nullopt, nullptr);",
+        "work->complete({end}, nullptr);",
+        "work->complete({}, nullptr);",
         (COLLECTIVES + "test_side_streams[wait_under_another_stream-1048577]",),
     ),
     Fault(
@@ -61,9 +61,32 @@ DRIVER_GROUPS = [
     Fault(
         "a message into a tensor with gaps is lost",
         HERE + "driver_messages.h",
-        "bring(messages[i].message.tensor, data[i]);",
+        "bring(place, messages[i].message.tensor, data[i]);",
         "static_cast<void>(i);",
         ("test_bound_groups.py::test_programs[other_layouts]",),
+    ),
+    Fault(
+        "a message of a batch can be awaited before the batch ends",
+        HERE + "driver_messages.h",
+        "wait_for_batch(true)",
+        "wait_for_batch(false)",
+        ("test_bound_groups.py::test_awaited_within_a_batch",),
+        hangs=True,
+    ),
+    Fault(
+        "a failure counts after the group was destroyed, while something holds the group",
+        HERE + "staged_backend.h",
+        "if constexpr (kHasDriver) driver_->close();",
+        "",
+        ("test_groups_end.py::test_a_rank_does_not_come[all_reduce]",),
+    ),
+    Fault(
+        "a work does not know of the failures of its parts",
+        HERE + "staged_work.h",
+        "if (const auto there = whole.lock()) there->fail(why);",
+        "static_cast<void>(whole);",
+        ("test_failed_works.py::test_a_failed_work_has_its_error[coalesced]",),
+        hangs=True,
     ),
     Fault(
         "one rank's device_id is enough for messages of the driver",
@@ -111,15 +134,15 @@ DRIVER_GROUPS = [
     Fault(
         "each output that the driver gathers is the first rank's",
         HERE + "driver_calls.h",
-        "outputs[rank].copy_(parts[rank].reshape(outputs[rank].sizes()));",
-        "outputs[rank].copy_(parts[0].reshape(outputs[rank].sizes()));",
+        "bring(place, outputs[rank], parts[rank].reshape(",
+        "bring(place, outputs[rank], parts[0].reshape(",
         (COLLECTIVES + "test_data_of_every_dtype[all_gather-float32]",),
     ),
     Fault(
         "the driver's result does not come to a tensor with gaps",
         HERE + "driver_data.h",
-        "if (tensor.const_data_ptr() != result.const_data_ptr()) tensor.detach().copy_(result);",
-        "static_cast<void>(tensor);",
+        "place.late.push_back({tensor.detach(), result});",
+        "static_cast<void>(place);",
         (COLLECTIVES + "test_tensors_that_are_no_whole_memory[all_reduce-strided]",),
     ),
     Fault(

@@ -12,8 +12,8 @@ ORDER = [
     Fault(
         "a batch is over when its last message is",
         HERE + "staged_group.h",
-        "for (const Work::End& end : ends) end.point.block(stream);",
-        "ends.back().point.block(stream);",
+        "ends.push_back(end);",
+        "ends = {end};",
         (COLLECTIVES + "test_messages[batch_whose_first_message_comes_last]",),
     ),
     Fault(
@@ -33,9 +33,31 @@ ORDER = [
     Fault(
         "the stream does not wait for the results",
         HERE + "staged_work.h",
-        "end->point.block(device_guard().getStream(end->stream.device()));",
+        "end.point.block(device_guard().getStream(end.stream.device()));",
         "static_cast<void>(end);",
         (COLLECTIVES + "test_side_streams[wait_under_another_stream-10]",),
+    ),
+    Fault(
+        "a barrier is for the current device only",
+        HERE + "staged_backend.h",
+        "group_->devices()",
+        "{}",
+        (COLLECTIVES + "test_barrier_waits_for_another_device",),
+    ),
+    Fault(
+        "synchronize() of a work that has not ended does nothing",
+        HERE + "staged_work.h",
+        "void synchronize() override { wait(kNoTimeout); }",
+        "void synchronize() override {}",
+        (COLLECTIVES + "test_synchronize_of_a_work[1]",),
+    ),
+    Fault(
+        "another time-out is not that of messages",
+        HERE + "staged_group.h",
+        "posted->wait(group->timeout_);",
+        "posted->wait();",
+        ("test_failed_works.py::test_another_timeout[irecv]",),
+        hangs=True,
     ),
     Fault(
         "the host does not wait for what it sends",
@@ -75,7 +97,7 @@ ORDER = [
     Fault(
         "a barrier does not wait for the device",
         HERE + "staged_steps.h",
-        "now.wait();",
+        "for (const StreamPoint& one : now) one.wait();",
         "static_cast<void>(now);",
         (COLLECTIVES + "test_barrier_waits_for_the_device",),
     ),
@@ -202,16 +224,16 @@ WORKS = [
     Fault(
         "callbacks of a future run on the thread that they may wait for",
         HERE + "staged_work.h",
-        "callbacks_.run([self, future] { self->mark(future); });",
-        "self->mark(future);",
+        "callbacks_.run([self, future] { self->mark(future, self->exception()); });",
+        "self->mark(future, self->exception());",
         (COLLECTIVES + "test_a_collective_in_a_callback",),
         hangs=True,
     ),
     Fault(
         "a wait with a time-out ends before the device has the results",
         HERE + "staged_work.h",
-        "!forever && end",
-        "false",
+        "forever ? Ends{} : ends_",
+        "Ends{}",
         (COLLECTIVES + "test_wait_for_a_time",),
     ),
     Fault(
@@ -224,14 +246,14 @@ WORKS = [
     Fault(
         "an exception is lost",
         HERE + "staged_group.h",
-        "work->complete(std::nullopt, why);",
-        "work->complete(std::nullopt, nullptr);",
+        "work->complete({}, why);",
+        "work->complete({}, nullptr);",
         ("test_groups_end.py::test_a_rank_is_killed_in_a_collective[all_reduce]",),
     ),
     Fault(
         "a wait for other ranks goes on after an abort",
         HERE + "staged_group.h",
-        "work->complete(std::nullopt, failure(*work, kAborted));",
+        "work->complete({}, failure(*work, kAborted));",
         "static_cast<void>(work);",
         ("test_failed_works.py::test_an_abort_ends_a_wait[irecv-a group]",),
         hangs=True,

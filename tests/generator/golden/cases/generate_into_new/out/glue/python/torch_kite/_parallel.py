@@ -44,6 +44,8 @@ def patch_groups(c10d: Any) -> None:
         ("_process_group_name", _as_agreed),
         ("batch_isend_irecv", _together),
         ("_coalescing_manager", _attaching),
+        ("_set_pg_timeout", _for_all_parts),
+        ("destroy_process_group", _shutting_down),
     ):
         _distributed.replace(c10d, name, functools.partial(wrapped, c10d))
 
@@ -156,6 +158,42 @@ def _together(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         return [work]
 
     return batch_isend_irecv
+
+
+def _for_all_parts(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes `_set_pg_timeout` set the time-out of the device's part, too, in releases that can.
+
+    PyTorch looks for the parts that it has itself. It sets none if it checks the arguments of all
+    ranks (`TORCH_DISTRIBUTED_DEBUG=DETAIL`).
+    """
+
+    @functools.wraps(original)
+    def _set_pg_timeout(timeout: Any, group: Any = None) -> None:
+        place = c10d._get_default_group() if group is None else group
+        detail = c10d.get_debug_level() == c10d.DebugLevel.DETAIL
+        if detail or not hasattr(place, "set_timeout") or not _distributed.has_part(place):
+            original(timeout, group)
+        else:
+            place.set_timeout(timeout)
+
+    return _set_pg_timeout
+
+
+def _shutting_down(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes `destroy_process_group` shut down the device's part, as PyTorch does from 2.7 on."""
+    if hasattr(c10d.ProcessGroup, "shutdown"):
+        return original
+
+    @functools.wraps(original)
+    def destroy_process_group(group: Any = None) -> None:
+        place = c10d.GroupMember.WORLD if group is None else group
+        ending = list(c10d._world.pg_map) if place is c10d.GroupMember.WORLD else [place]
+        ours = [one for one in ending if _distributed.has_part(one)]
+        original(group)
+        for one in ours:
+            _device._ops.shutdown_process_group(one.boxed())
+
+    return destroy_process_group
 
 
 def _attaching(_: Any, original: Callable[..., Any]) -> Callable[..., Any]:
