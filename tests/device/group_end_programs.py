@@ -223,7 +223,9 @@ def absent(here, name, asynchronous=False):
     else:
         if here.rank < here.size - 1:
             with contextlib.suppress(dist.DistBackendError):  # one that sends may be told, too
-                COLLECTIVES[name](here, ones(here))
+                tensor = ones(here)
+                COLLECTIVES[name](here, tensor)
+                tensor.cpu()
         store.wait([f"told {rank}" for rank in told])
         time.sleep(0.2)
     dist.destroy_process_group()

@@ -106,16 +106,6 @@ def many_at_once(here, reverse):
         check()
 
 
-def synchronize_of_a_work(here, count):
-    """It waits as `wait` does, though other ranks come late."""
-    tensor = torch.full((count,), here.rank + 1.0, device=here.device)
-    dist.all_reduce(torch.zeros(1, device=here.device))
-    if here.rank == 1:
-        time.sleep(0.3)
-    dist.all_reduce(tensor, async_op=True).synchronize()
-    same(tensor * 1, torch.full((count,), sum(rank + 1.0 for rank in range(here.size))))
-
-
 def begins_before_the_others(here, collective, layout, turn):
     """With `async_op`, a call returns although no other rank has come, also where results have to
     be copied to a tensor that is not dense."""
@@ -543,6 +533,7 @@ def barrier_for_another_device(here):
     known = dist.Backend.default_device_backend_map
     group = dist.new_group(backend=known[kind])  # without a part for the CPU, to do the barrier
     dist.all_reduce(torch.zeros(1, device=here.device), group=group)
+    dist.all_reduce(torch.zeros(1))  # now, all ranks are here
     stream = current(here.device)
     keep_busy(here, stream, copies=200)
     event = torch.Event(device=kind)
@@ -553,6 +544,7 @@ def barrier_for_another_device(here):
     finally:
         module.set_device(here.device.index)
     assert event.query()
+    dist.destroy_process_group(group)
 
 
 def freed_on_a_side_stream(here, count):

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -76,6 +77,19 @@ template <class Runtime>
 bool copy_elements(const at::Tensor& src, const at::Tensor& dst) {
   const c10::DeviceGuard guard(dst.device());
   return Driver<Runtime>::copy_elements(src, dst, dst.device().index());
+}
+
+/// Has the vendor's kernel, if there is one, copy elements on the current stream, from one tensor
+/// to another of the same sizes, dtype and device, in other memory. Returns whether it does; the
+/// host does not wait.
+template <class Runtime>
+bool copy_by_kernel(const at::Tensor& src, const at::Tensor& dst) {
+  if constexpr (HasCopyElements<Runtime>) {
+    if (at::has_internal_overlap(dst) == at::MemOverlap::Yes) return false;
+    return copy_elements<Runtime>(plain_tensor(src), plain_tensor(dst));
+  } else {
+    return false;
+  }
 }
 
 /// Throws if a tensor's storage has been made too small for its elements.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Stream.h>
 
 #include <backendkit/device/driver_collectives.h>
@@ -15,11 +16,12 @@ struct DeviceFacts {
   bool has_events;
   bool has_elapsed_ms;
   bool has_pinned_memory;
-  bool has_copy_elements;
   bool (*host_accessible)(int device);
   bool (*in_use)();  ///< whether this process uses the driver
   bool (*forked)();  ///< whether the parent of this process used the driver
   void (*check_not_forked)();
+  /// The vendor's kernel, as `copy_by_kernel` calls it.
+  bool (*copy_elements)(const at::Tensor& src, const at::Tensor& dst);
   StreamHandle (*handle)(c10::DeviceIndex device, c10::StreamId stream);
   const DriverCollectives* collectives;  ///< null if the Runtime has none
 };

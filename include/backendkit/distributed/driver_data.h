@@ -42,12 +42,13 @@ class DriverData {
     return all;
   }
 
-  /// Copies a result to its tensor, if it is not there; later if the host may have to wait for it.
+  /// Copies a result to its tensor, if it is not there: on the stream, or later if the host would
+  /// have to wait for the stream.
   static void bring(const Place& place, const at::Tensor& tensor, const at::Tensor& result) {
     if (tensor.const_data_ptr() == result.const_data_ptr()) return;
     if (tensor.is_contiguous()) {
       tensor.detach().copy_(result);
-    } else {
+    } else if (!device_facts().copy_elements(result, tensor)) {
       place.late.push_back({tensor.detach(), result});
     }
   }

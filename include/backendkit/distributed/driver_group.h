@@ -28,7 +28,7 @@ class DriverGroup {
   using WorkPtr = c10::intrusive_ptr<Work>;
   using Tensors = std::vector<at::Tensor>;
 
-  /// Results for tensors that are not dense.
+  /// A result for a tensor that is not dense.
   struct LateResult {
     at::Tensor tensor;
     at::Tensor result;
@@ -110,17 +110,17 @@ class DriverGroup {
       watch_->add(std::nullopt, c10::str(group_->name(), ":", title), StreamPoint(stream), allowed);
       throw;
     }
-    Work::End end{stream, StreamPoint(stream)};
-    for (const WorkPtr& work : works) {
-      watch_->add(DriverWatch::WeakWork(work), work->name(), end.point, allowed);
+    try {
+      const Work::End end{stream, StreamPoint(stream)};
+      for (const WorkPtr& work : works) {
+        watch_->add(DriverWatch::WeakWork(work), work->name(), end.point, allowed);
+        if (late.empty()) work->complete({end}, nullptr);
+      }
+      if (!late.empty()) bring(works, end.point, std::move(late));
+    } catch (const std::exception&) {  // such as no more threads
+      for (const WorkPtr& work : works) work->complete({}, std::current_exception());
+      throw;
     }
-    if (!late.empty() && !device_facts().has_copy_elements) {
-      bring_later(works, end.point, std::move(late));
-      return works.back();
-    }
-    // Only now: if the vendor's kernel refuses some, the host waits, which the watch can end.
-    if (!late.empty()) end.point = bring(stream, late);
-    for (const WorkPtr& work : works) work->complete({end}, nullptr);
     return works.back();
   }
 
@@ -130,6 +130,7 @@ class DriverGroup {
   /// What the driver runs goes on, and ends; what failed counts no more. Call it when the group is
   /// closed.
   void close() {
+    if (device_facts().forked()) return;
     const std::lock_guard<std::mutex> lock(launching_);
     if (const auto watch = made()) watch->close();
   }
@@ -151,21 +152,9 @@ class DriverGroup {
     return watch_;
   }
 
-  /// Copies results on a stream; where they are there.
-  static StreamPoint bring(const c10::Stream& stream, const std::vector<LateResult>& late) {
-    const c10::StreamGuard guard(stream);
-    const at::AutoDispatchBelowADInplaceOrView below;  // as StagedGroup::guarded
-    for (const LateResult& one : late) {
-      one.tensor.copy_(one.result);
-      device_guard().recordDataPtrOnStream(one.tensor.storage().data_ptr(), stream);
-    }
-    return StreamPoint(stream);
-  }
-
-  /// `bring` on a thread, because these copies let the host wait, when the driver's work has
-  /// completed. The works end after that.
-  void bring_later(std::vector<WorkPtr> works, const StreamPoint& ready,
-                   std::vector<LateResult> late) {
+  /// Copies results when the driver's work has completed, on a thread, because these copies let the
+  /// host wait. The works end after that.
+  void bring(std::vector<WorkPtr> works, const StreamPoint& ready, std::vector<LateResult> late) {
     if (!stream_of_results_) {
       stream_of_results_ = device_guard().getStreamFromGlobalPool(stream_->device(), true);
     }
@@ -176,8 +165,14 @@ class DriverGroup {
       try {
         ready.wait();
         watch->check();
-        ends.push_back({stream, bring(stream, late)});
-      } catch (const c10::Error&) {
+        const c10::StreamGuard guard(stream);
+        const at::AutoDispatchBelowADInplaceOrView below;  // as in `run`
+        for (const LateResult& one : late) {
+          one.tensor.copy_(one.result);
+          device_guard().recordDataPtrOnStream(one.tensor.storage().data_ptr(), stream);
+        }
+        ends.push_back({stream, StreamPoint(stream)});
+      } catch (const std::exception&) {
         why = std::current_exception();
       }
       for (const WorkPtr& work : works) work->complete(ends, why);

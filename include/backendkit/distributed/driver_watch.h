@@ -71,6 +71,7 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       closed_ = true;
+      forget_loss();
     }
     try {
       free_if_idle();
@@ -99,8 +100,11 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
     }
     driver().abort(communicator_, device_);
     for (const Pending& one : pending) fail(one.work);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    aborts_ = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      aborts_ = false;
+    }
+    free_if_idle();  // if it was closed meanwhile
   }
 
   /// Waits until the work of all communicators has completed or failed.
@@ -174,6 +178,10 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
     is_lost_ = !closed_;
   }
 
+  void forget_loss() {
+    if (std::exchange(is_lost_, false)) LostWork::remove();
+  }
+
   void fail(const std::optional<WeakWork>& work) const {
     if (!work) return;
     if (const auto there = work->lock()) there->fail(failed_);
@@ -196,7 +204,7 @@ class DriverWatch : public std::enable_shared_from_this<DriverWatch> {
   void destroy(CommunicatorHandle communicator) noexcept {
     if (communicator == nullptr || device_facts().forked()) return;
     driver().destroy(communicator, device_);
-    if (is_lost_) LostWork::remove();
+    forget_loss();
   }
 
   static std::mutex& mutex_of_all() {

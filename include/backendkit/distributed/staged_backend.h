@@ -311,7 +311,7 @@ class StagedBackend final : public c10d::Backend {
     group_->abort();
     if constexpr (kHasDriver) {
       messages_->drop_batch();
-      driver_->abort();
+      driver_->abort();  // if it was connected meanwhile
     }
   }
 

@@ -181,9 +181,9 @@ class StagedGroup : public std::enable_shared_from_this<StagedGroup> {
   WorkPtr make(c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
                std::vector<at::Tensor> outputs, std::uint64_t number) {
     check_open();
-    if (!inputs.empty()) {
+    if (const auto& tensors = inputs.empty() ? outputs : inputs; !tensors.empty()) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      devices_.insert(inputs[0].get_device());
+      devices_.insert(tensors[0].get_device());
     }
     return c10::make_intrusive<Work>(rank(), type, name_ + ":" + title, inputs, std::move(outputs),
                                      waiters_, number);

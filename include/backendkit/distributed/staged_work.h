@@ -56,15 +56,20 @@ class StagedWork final : public c10d::Work {
   std::vector<at::Tensor> result() override { return outputs_; }
   std::uint64_t getSequencenumber() const override { return number_; }
 
-  void synchronize() override { wait(kNoTimeout); }
+  /// For a work that has ended, as c10d::Work says: Python calls this with its lock held, for which
+  /// other works of the group may wait.
+  void synchronize() override {
+    device_facts().check_not_forked();
+    for (const End& end : ends()) {
+      end.point.block(device_guard().getStream(end.stream.device()));
+    }
+  }
 
   /// Lets the current stream wait for the outputs. With a `timeout`, the host waits too, and it is
   /// a DistBackendError if they take longer. Throws what the collective threw.
   bool wait(std::chrono::milliseconds timeout) override {
     wait_on_host(timeout);
-    for (const End& end : ends()) {
-      end.point.block(device_guard().getStream(end.stream.device()));
-    }
+    synchronize();
     return true;
   }
 
@@ -136,11 +141,11 @@ class StagedWork final : public c10d::Work {
       if (std::exchange(ended_, true)) return;
       ends_ = std::move(ends);
       source_ = source;
-      if (!exception) exception = exception_;  // of `fail`
     }
     finish(exception);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      if (!exception_) exception_ = failed_;
       future = future_;
     }
     if (!future || future->completed()) return;  // made after `finish`, and complete from the start
@@ -161,7 +166,8 @@ class StagedWork final : public c10d::Work {
     std::vector<c10::weak_intrusive_ptr<StagedWork>> wholes;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      exception_ = why;
+      failed_ = why;
+      if (completed_) exception_ = why;
       wholes = wholes_;
     }
     for (const auto& whole : wholes) {
@@ -212,6 +218,7 @@ class StagedWork final : public c10d::Work {
   bool ended_ = false;
   int source_ = -1;
   Ends ends_;
+  std::exception_ptr failed_;  ///< of `fail`
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::vector<c10::intrusive_ptr<StagedWork>> parts_;
   std::vector<c10::weak_intrusive_ptr<StagedWork>> wholes_;

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 DEVICE_TESTS = ROOT / "tests" / "device"
 sys.path.append(str(ROOT / "tests" / "runtime" / "faults"))
 from project import add_collectives, add_entry_point, install, run  # noqa: E402
@@ -18,6 +19,7 @@ from project import add_collectives, add_entry_point, install, run  # noqa: E402
 #: The functions that a Runtime may have besides those for communicators.
 FUNCTIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 MESSAGES = ("send", "recv", "begin_group", "end_group")
+COPIES_ELEMENTS = "  static bool copy_elements(const at::Tensor& src, const at::Tensor& dst);\n"
 #: The device tests of groups.
 GROUPS = [
     f"test_{name}.py"
@@ -26,10 +28,12 @@ GROUPS = [
 HAVE = "import torch; print(*(k for k, v in torch.foo.capabilities().runtime.items() if v))"
 
 
-def build(folder: Path, *kept: str) -> Path:
+def build(folder: Path, *kept: str, copies_elements: bool = False) -> Path:
     """A new project with collectives of the driver, but without those not kept."""
     run(os.environ["BACKENDGEN"], "new", folder / "foo")
     add_collectives(folder / "foo")
+    if copies_elements:
+        add_copies_of_elements(folder / "foo")
     for name in ("collectives.h", "collectives.cpp"):
         path = folder / "foo" / "csrc" / name
         text = path.read_text(encoding="utf-8")
@@ -50,6 +54,17 @@ def build(folder: Path, *kept: str) -> Path:
         *messages,
     }
     return site
+
+
+def add_copies_of_elements(project: Path) -> None:
+    kernel = HERE / "copy_elements.cpp"
+    for name, before, after in (
+        ("csrc/runtime.h", "  static void synchronize(int device);\n", COPIES_ELEMENTS),
+        ("CMakeLists.txt", "SOURCES", f" {kernel}"),
+    ):
+        text = (project / name).read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        (project / name).write_text(text.replace(before, before + after), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +110,13 @@ def test_fewer_functions(tmp_path: Path, kept: tuple[str, ...]) -> None:
     """The others are made of these, or go through the host."""
     chosen = "float32 or uneven or bool or no_whole_memory or coalesc"
     assert device_tests_of(build(tmp_path, *kept), "-k", chosen, "test_collectives.py") > 60
+
+
+def test_results_that_a_kernel_brings(tmp_path: Path) -> None:
+    """For tensors that are not dense, where the vendor has a kernel for them."""
+    chosen = "no_whole_memory or begins_before or layouts or transposed"
+    site = build(tmp_path, *FUNCTIONS, *MESSAGES, copies_elements=True)
+    assert device_tests_of(site, *GROUPS, "-k", chosen) > 70
 
 
 FULL = """

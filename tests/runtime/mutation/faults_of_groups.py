@@ -45,13 +45,6 @@ ORDER = [
         (COLLECTIVES + "test_barrier_waits_for_another_device",),
     ),
     Fault(
-        "synchronize() of a work that has not ended does nothing",
-        HERE + "staged_work.h",
-        "void synchronize() override { wait(kNoTimeout); }",
-        "void synchronize() override {}",
-        (COLLECTIVES + "test_synchronize_of_a_work[1]",),
-    ),
-    Fault(
         "another time-out is not that of messages",
         HERE + "staged_group.h",
         "posted->wait(group->timeout_);",

@@ -35,11 +35,11 @@ const DeviceFacts& device_facts() {
       .has_events = HasEvents<Runtime>,
       .has_elapsed_ms = HasElapsedMs<Runtime>,
       .has_pinned_memory = HasPinnedMemory<Runtime>,
-      .has_copy_elements = HasCopyElements<Runtime>,
       .host_accessible = &Driver<Runtime>::host_accessible,
       .in_use = &Devices<Runtime>::in_use,
       .forked = &Devices<Runtime>::forked,
       .check_not_forked = &Devices<Runtime>::check_not_forked,
+      .copy_elements = &copy_by_kernel<Runtime>,
       .handle = &Streams<Runtime>::handle,
       .collectives = CollectiveDriver<Runtime>::table(),
   };

@@ -170,11 +170,13 @@ def _for_all_parts(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any
     @functools.wraps(original)
     def _set_pg_timeout(timeout: Any, group: Any = None) -> None:
         place = c10d._get_default_group() if group is None else group
+        parts = set(str(c10d._world.pg_backend_config.get(place, "")).split(","))
+        known = parts - {"cpu:gloo"} == {f"{_NAME}:{_distributed._GROUP}"}
         detail = c10d.get_debug_level() == c10d.DebugLevel.DETAIL
-        if detail or not hasattr(place, "set_timeout") or not _distributed.has_part(place):
-            original(timeout, group)
-        else:
+        if known and not detail and hasattr(place, "set_timeout"):
             place.set_timeout(timeout)
+        else:
+            original(timeout, group)
 
     return _set_pg_timeout
 
