@@ -41,7 +41,7 @@ ORDER = [
         "a barrier is for the current device only",
         HERE + "staged_backend.h",
         "group_->devices()",
-        "{}",
+        "std::set<c10::DeviceIndex>{}",
         (COLLECTIVES + "test_barrier_waits_for_another_device",),
     ),
     Fault(
