@@ -113,10 +113,14 @@ def begins_before_the_others(here, collective, layout, turn):
     fill = small if collective in REDUCTIONS else bits
     lay = None if layout == "dense" else Laid(layout, here.device)
     dist.all_reduce(torch.zeros(1, device=here.device))  # the first one of a group connects
-    call = Call(here, lambda rank, part: fill(rank, (4, 6), torch.float32, part), lay=lay)
-    call.options["async_op"] = True
     if here.rank > 0:
         store.wait([turn])
+    call = Call(
+        here,
+        lambda rank, part: fill(rank, (4, 6), torch.float32, part),
+        async_op=True,
+        lay=lay,
+    )
     work, check = collective(call)
     if here.rank == 0:
         store.set(turn, "begun")
