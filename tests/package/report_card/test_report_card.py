@@ -292,13 +292,20 @@ def test_included_results(card: dict[str, Any], tmp_path: Path) -> None:
 def test_cards_and_the_matrix_are_releases(card: dict[str, Any], tmp_path: Path) -> None:
     other = {**card, "about": {**card["about"], "torch": "2.12.1"}}
     (tmp_path / "card.json").write_text(json.dumps(other))
-    rows = included.read(tmp_path / "card.json")
-    rows += included.read(ROOT / "tests" / "pytorch" / "matrix" / "results.json")
+    # The matrix's rows, the first three as if they were of this package, of another and of none.
+    matrix = json.loads((ROOT / "tests" / "pytorch" / "matrix" / "results.json").read_text())
+    tested = " ".join(card["about"][name] for name in ("package", "version"))
+    for row, package in zip(matrix, [tested, "torch_bar 0.1.0", ""], strict=False):
+        row["package"] = package
+    (tmp_path / "results.json").write_text(json.dumps(matrix))
+    rows = included.read(tmp_path / "card.json") + included.read(tmp_path / "results.json")
     told = [{**one, "mismatches": included.mismatches(one, card["about"])} for one in rows]
     sections = included.by_section(told)
     assert told[0]["mismatches"] == [] and len(sections["releases"]) == len(rows) > 10
     assert told[0]["suites"]["device"]["problem"] == "a part of the tests"
-    assert all("names no package" in one["mismatches"][0] for one in told[1:])
+    own, anothers, unnamed = (one["mismatches"] for one in told[1:4])
+    assert own == [] and anothers == [f"measured with torch_bar, not {card['about']['package']}"]
+    assert len(unnamed) == 1 and "names no package" in unnamed[0]
     text = page.page({**card, **sections})
     assert "PyTorch 2.5.1, Python 3.11" in text and "PyTorch 2.12.1" in text
 
