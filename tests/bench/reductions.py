@@ -190,7 +190,7 @@ def torchrun(
 def built(work: Path, *changes: tuple[str, str, str]) -> Path:
     """Where the backend of a new project with collectives is, built with other texts in files."""
     sys.path.append(str(HERE.parents[1] / "runtime" / "faults"))
-    from project import add_collectives
+    from project import add_collectives, replace_once
 
     work.mkdir()
     tools = Path(os.environ["BACKENDKIT_TEST_TOOLS_PYTHON"])
@@ -200,9 +200,7 @@ def built(work: Path, *changes: tuple[str, str, str]) -> Path:
     )
     add_collectives(project)
     for name, before, after in changes:
-        text = (project / name).read_text(encoding="utf-8")
-        assert text.count(before) == 1, (name, before)
-        (project / name).write_text(text.replace(before, after), encoding="utf-8")
+        replace_once(project / name, before, after)
     pip = [tools, "-m", "pip", "-q"]
     wheel = ["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, project]
     subprocess.run([*pip, *wheel], check=True, cwd=work)

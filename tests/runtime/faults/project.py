@@ -14,19 +14,22 @@ SOURCES = Path(__file__).resolve().parent / "csrc"
 COLLECTIVES = Path(__file__).resolve().parents[3] / "examples" / "collectives"
 
 
+def replace_once(file: Path, before: str, after: str) -> None:
+    """Puts another text in the place of one that a file has once."""
+    text = file.read_text(encoding="utf-8")
+    assert text.count(before) == 1, (file, before)
+    file.write_text(text.replace(before, after), encoding="utf-8")
+
+
 def add_collectives(project: Path) -> None:
     readme = (COLLECTIVES / "README.md").read_text(encoding="utf-8")
     include, runtime, sources = re.findall(r"```(?:cpp|cmake)\n(.*)\n```", readme)
     for file in (COLLECTIVES / "csrc").iterdir():
         shutil.copy(file, project / "csrc")
-    for name, before, after in (
-        ("csrc/runtime.h", '#include "simulator.h"', f'{include}\n#include "simulator.h"'),
-        ("csrc/runtime.h", "struct Runtime {", runtime),
-        ("CMakeLists.txt", "SOURCES", sources),
-    ):
-        text = (project / name).read_text(encoding="utf-8")
-        assert text.count(before) == 1
-        (project / name).write_text(text.replace(before, after), encoding="utf-8")
+    header, simulator = project / "csrc" / "runtime.h", '#include "simulator.h"'
+    replace_once(header, simulator, f"{include}\n{simulator}")
+    replace_once(header, "struct Runtime {", runtime)
+    replace_once(project / "CMakeLists.txt", "SOURCES", sources)
 
 
 def make_faulty(project: Path) -> None:
@@ -40,10 +43,7 @@ def make_faulty(project: Path) -> None:
     (csrc / "runtime.cpp").write_text(source)
     for name in ("runtime.h", "faulty.cpp"):
         shutil.copy(SOURCES / name, csrc)
-    lists = project / "CMakeLists.txt"
-    text = lists.read_text(encoding="utf-8")
-    assert text.count("SOURCES") == 1
-    lists.write_text(text.replace("SOURCES", "SOURCES csrc/faulty.cpp"))
+    replace_once(project / "CMakeLists.txt", "SOURCES", "SOURCES csrc/faulty.cpp")
 
 
 def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:

@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 DEVICE_TESTS = ROOT / "tests" / "device"
 sys.path.append(str(ROOT / "tests" / "runtime" / "faults"))
-from project import add_collectives, add_entry_point, install, run  # noqa: E402
+from project import add_collectives, add_entry_point, install, replace_once, run  # noqa: E402
 
 #: The functions that a Runtime may have besides those for communicators.
 FUNCTIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
@@ -57,14 +57,10 @@ def build(folder: Path, *kept: str, copies_elements: bool = False) -> Path:
 
 
 def add_copies_of_elements(project: Path) -> None:
+    synchronize = "  static void synchronize(int device);\n"
+    replace_once(project / "csrc" / "runtime.h", synchronize, synchronize + COPIES_ELEMENTS)
     kernel = HERE / "copy_elements.cpp"
-    for name, before, after in (
-        ("csrc/runtime.h", "  static void synchronize(int device);\n", COPIES_ELEMENTS),
-        ("CMakeLists.txt", "SOURCES", f" {kernel}"),
-    ):
-        text = (project / name).read_text(encoding="utf-8")
-        assert text.count(before) == 1
-        (project / name).write_text(text.replace(before, before + after), encoding="utf-8")
+    replace_once(project / "CMakeLists.txt", "SOURCES", f"SOURCES {kernel}")
 
 
 @pytest.fixture(scope="module")
