@@ -18,6 +18,8 @@ def lacking(name, need):
         return None if count > 1 else f"there is one device: Runtime's `device_count` says {count}"
     if need == "distributed":
         return _without_a_group(name, module)
+    if need.startswith("autocast of "):
+        return lacking(name, "autocast") or _casting(module, need.split()[2])
     if not hasattr(module, "capabilities"):
         return _probe(name, need)
     known = module.capabilities()
@@ -45,6 +47,12 @@ def _without_a_group(name, module):
             return "there is no process group: `[distributed] enabled = false`"
         return f"no process group is registered for {name}"
     return None
+
+
+def _casting(module, dtype):
+    """Why autocast does not use a dtype; None if it does."""
+    uses = getattr(torch, dtype) in module.get_amp_supported_dtype()
+    return None if uses else f"autocast on the device has no {dtype}: `[amp] dtypes`"
 
 
 def _computing(module, operators):

@@ -158,7 +158,7 @@ torch.compile(net, backend="aot_eager")(torch.ones(4, 8, device=DEVICE)).sum().b
     Way(
         "after a backward pass under autocast",
         """
-with torch.autocast(DEVICE, dtype=torch.bfloat16):
+with torch.autocast(DEVICE):
     step()
 """,
         needs=("autocast",),

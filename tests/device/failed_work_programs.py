@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import threading
 import time
 
 import torch
 import torch.distributed as dist
 from backend import lacking
-from group_end_programs import ones, raises, start, works
+from group_end_programs import TIMED_OUT, ones, raises, start, works
 
 #: Seconds that a group waits for other ranks, and those in which an abort has to end all waits.
 LONG, SOON = 300, 10
@@ -65,7 +66,7 @@ def failed_work(here, name):
             assert not work.is_completed()
             _raise_late(work, future, chained)
         else:
-            with raises("timed out"):
+            with raises(TIMED_OUT):
                 future.wait()
                 tensor.cpu()
         _says_so(work)
@@ -75,12 +76,12 @@ def failed_work(here, name):
 
 def _raise_late(work, *futures):
     for future in futures:
-        with raises("timed out"):
+        with raises(TIMED_OUT):
             future.wait()
         assert future.done()
-        with raises("timed out"):
+        with raises(TIMED_OUT):
             future.value()
-    with raises("timed out"):
+    with raises(TIMED_OUT):
         work.get_future().wait()
 
 
@@ -99,10 +100,10 @@ def _says_so(work):
         assert time.monotonic() < end, "a failed work counts as a success"
         time.sleep(0.01)
     for error in _exceptions(work):
-        assert isinstance(error, RuntimeError) and "timed out" in str(error).lower(), repr(error)
+        assert isinstance(error, RuntimeError) and re.search(TIMED_OUT, str(error)), repr(error)
     assert work.is_completed()
     for _ in range(2):
-        with raises("timed out"):
+        with raises(TIMED_OUT):
             work.wait()
 
 
@@ -129,7 +130,7 @@ def another_timeout(here, name):
         _store().wait(["failed"])
     else:
         begun, tensor = time.monotonic(), ones(here)
-        with raises("timed out"):
+        with raises(TIMED_OUT):
             WAITING[name](tensor).wait()
             tensor.cpu()
         assert time.monotonic() - begun < SOON

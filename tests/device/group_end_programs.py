@@ -29,6 +29,8 @@ from ranks import Rank, device_of, group_of
 
 #: Seconds that a group waits for a rank.
 TIMEOUT = 3
+#: How the host's collectives and a driver's say that the time-out is over.
+TIMED_OUT = "[Tt]ime(d )?out"
 
 
 def start(here, timeout=TIMEOUT, **options):
@@ -212,7 +214,7 @@ def absent(here, name, asynchronous=False):
     if here.rank in told:
         tensor = ones(here)
         # Gloo does barriers; with a driver, a rank may hear of another one's time-out first.
-        named = [f"rank {here.rank}", "time(d )?out|given up"][name == "barrier" :]
+        named = [f"rank {here.rank}", f"{TIMED_OUT}|given up"][name == "barrier" :]
         with raises(*named, kind=RuntimeError if name == "barrier" else dist.DistBackendError):
             if asynchronous:
                 dist.all_reduce(tensor, async_op=True).wait()

@@ -233,7 +233,7 @@ def ddp_with_buffers(here):
 
 def ddp_with_autocast(here):
     model = parallel(here)
-    with torch.autocast(here.device.type, dtype=torch.bfloat16):
+    with torch.autocast(here.device.type):
         loss = loss_of(model, part(here, 0))
     loss.backward()
     expected = Network()

@@ -15,8 +15,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = pytest.mark.needs("autocast")
 
+#: Those that autocast on the device may use.
+LOWER = [
+    pytest.param(dtype, marks=pytest.mark.needs(f"autocast of {str(dtype).split('.')[1]}"))
+    for dtype in (torch.float16, torch.bfloat16)
+]
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 aten = torch.ops.aten
+
+
+@pytest.fixture
+def default(module):
+    """The dtype that autocast uses where no other is named."""
+    return module.get_amp_supported_dtype()[0]
 
 
 def square(dtype, device):
@@ -88,7 +99,7 @@ def outcome(call, device, first, second):
         return "unknown" if "CUDA error" in str(problem) else "error"
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", LOWER, ids=str)
 @pytest.mark.parametrize("call", CALLS)
 def test_results_have_the_dtypes_of_cuda(device, call, dtype):
     for first, second in itertools.product(DTYPES, DTYPES):
@@ -119,7 +130,7 @@ def test_the_lists_are_those_of_cuda():
     assert ours <= cuda
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", LOWER, ids=str)
 def test_values_are_those_of_explicit_casts(device, dtype):
     torch.manual_seed(0)
     left, right = torch.randn(8, 8), torch.randn(8, 8)
@@ -137,18 +148,18 @@ def test_values_are_those_of_explicit_casts(device, dtype):
     torch.testing.assert_close(mixed.cpu(), torch.addcmul(expected.float(), left, expected.float()))
 
 
-def test_defaults(device, module):
-    assert torch.get_autocast_dtype(device.type) == torch.float16
-    assert module.get_amp_supported_dtype() == [torch.float16, torch.bfloat16]
+def test_defaults(device, default):
+    assert torch.get_autocast_dtype(device.type) == default
     assert not torch.is_autocast_enabled(device.type)
     with torch.autocast(device.type):
         assert torch.is_autocast_enabled(device.type)
         assert not torch.is_autocast_enabled("cpu")
-        assert (square(torch.float32, device) @ square(torch.float32, device)).dtype == torch.half
+        assert (square(torch.float32, device) @ square(torch.float32, device)).dtype == default
     assert not torch.is_autocast_enabled(device.type)
 
 
-def test_nesting_and_decorators(device):
+def test_nesting_and_decorators(device, module, default):
+    other = module.get_amp_supported_dtype()[-1]
     values = square(torch.float32, device)
 
     @torch.autocast(device.type)
@@ -158,10 +169,10 @@ def test_nesting_and_decorators(device):
     with torch.autocast(device.type):
         with torch.autocast(device.type, enabled=False):
             assert (values @ values).dtype == torch.float32
-        with torch.autocast(device.type, torch.bfloat16):
-            assert (values @ values).dtype == torch.bfloat16
-        assert (values @ values).dtype == torch.float16
-    assert product().dtype == torch.float16
+        with torch.autocast(device.type, other):
+            assert (values @ values).dtype == other
+        assert (values @ values).dtype == default
+    assert product().dtype == default
     assert (values @ values).dtype == torch.float32
 
 
@@ -189,20 +200,20 @@ def test_a_dtype_that_the_device_has_not(device):
         assert (values @ values).dtype == torch.float32
 
 
-def test_other_threads(device):
+def test_other_threads(device, default):
     found = []
 
     def work():
         values = square(torch.float32, device)
         found.append((values @ values).dtype)
-        with torch.autocast(device.type):
+        with torch.autocast(device.type, default):
             found.append((values @ values).dtype)
 
     with torch.autocast(device.type):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    assert found == [torch.float32, torch.float16]
+    assert found == [torch.float32, default]
 
 
 class Casts(TorchDispatchMode):
@@ -218,9 +229,9 @@ class Casts(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("cached, count", [(True, 1), (False, 3)])
-def test_a_weight_is_cast_once(device, cached, count):
+def test_a_weight_is_cast_once(device, default, cached, count):
     weight = square(torch.float32, device).requires_grad_()
-    inputs = square(torch.float16, device)
+    inputs = square(default, device)
     with torch.autocast(device.type, cache_enabled=cached), Casts() as casts:
         results = [F.linear(inputs, weight) for _ in range(3)]
     assert casts.count == count
@@ -229,9 +240,9 @@ def test_a_weight_is_cast_once(device, cached, count):
     assert weight.grad.cpu().tolist() == torch.full((4, 4), 12.0).tolist()
 
 
-def test_the_cache_forgets_a_weight_that_changed(device):
+def test_the_cache_forgets_a_weight_that_changed(device, default):
     weight = square(torch.float32, device).requires_grad_()
-    inputs = square(torch.float16, device)
+    inputs = square(default, device)
     for factor in (1.0, 2.0):
         with torch.no_grad():
             weight.fill_(factor)
@@ -251,12 +262,12 @@ def test_binary_cross_entropy_is_refused(device):
 
 def test_dtypes_that_do_not_promote(device):
     half, brain = square(torch.float16, device), square(torch.bfloat16, device)
-    with torch.autocast(device.type, torch.float16):
+    with torch.autocast(device.type):
         with pytest.raises(RuntimeError, match="Unexpected floating ScalarType"):
             torch.addcmul(half, brain, brain)
 
 
-def test_custom_functions(device):
+def test_custom_functions(device, default):
     class Multiply(torch.autograd.Function):
         @staticmethod
         @torch.amp.custom_fwd(device_type=device.type)
@@ -289,7 +300,7 @@ def test_custom_functions(device):
     with torch.autocast(device.type):
         result = Multiply.apply(values, values)
         in_float32 = InFloat32.apply(values.half())
-    assert (result.dtype, in_float32.dtype) == (torch.float16, torch.float32)
+    assert (result.dtype, in_float32.dtype) == (default, torch.float32)
     (result.float().sum() + in_float32.sum()).backward()
     assert values.grad.cpu().tolist() == torch.full((4, 4), 9.0).tolist()
 
@@ -315,7 +326,7 @@ def train(network, place, dtype, scaler, steps=12):
     return losses
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", LOWER, ids=str)
 def test_training_is_the_cpu_s(device, dtype):
     torch.manual_seed(0)
     here = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))

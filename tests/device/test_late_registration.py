@@ -8,7 +8,7 @@ PyTorch and done no more. Each prints what it prints for the CPU.
 import pytest
 from fresh_process import Forks
 
-pytestmark = [pytest.mark.needs("fallback"), pytest.mark.needs("autocast")]
+pytestmark = pytest.mark.needs("fallback")
 
 # Sets x, of which the line behind prints the values.
 PARTS = "torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.tensor([3.0, 4.0])"
@@ -78,7 +78,15 @@ def printed():
     forks.close()
 
 
-@pytest.mark.parametrize("first", FIRST)
+def ways():
+    """The names of these programs, each with what it needs."""
+    for name, program in FIRST.items():
+        needs = "autocast of bfloat16" if "torch.bfloat16" in program else "autocast"
+        marks = [pytest.mark.needs(needs)] if "autocast" in program else []
+        yield pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("first", ways())
 def test_as_the_first_use(device, printed, first):
     ours = "\n".join(printed(FIRST[first], device.type))
     assert ours.replace(device.type, "cpu").splitlines() == printed(FIRST[first], "cpu")
@@ -121,6 +129,7 @@ print(sorted(results))
 """
 
 
+@pytest.mark.needs("autocast of bfloat16")
 @pytest.mark.parametrize("turn", range(3))
 def test_as_the_first_use_in_several_threads(device, printed, turn):
     assert printed(THREADS, device.type) == printed(THREADS, "cpu")
@@ -158,6 +167,7 @@ print([key for key in sorted(after) if before.get(key) != after[key]])
 """
 
 
+@pytest.mark.needs("autocast")
 def test_what_is_registered_when(device, printed):
     """A program on the CPU has PyTorch visit no operator; one that begins with an operator that is
     told a layout gets the answer which it would get later."""
