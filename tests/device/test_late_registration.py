@@ -86,7 +86,7 @@ def ways():
         yield pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("first", ways())
+@pytest.mark.parametrize("first", list(ways()))
 def test_as_the_first_use(device, printed, first):
     ours = "\n".join(printed(FIRST[first], device.type))
     assert ours.replace(device.type, "cpu").splitlines() == printed(FIRST[first], "cpu")
