@@ -211,7 +211,8 @@ def test_autocast(name, device):
     with torch.autocast(name):
         result = left @ left
     assert result.device == device
-    torch.testing.assert_close(result.cpu().float(), left.cpu() @ left.cpu(), rtol=1e-2, atol=1e-2)
+    near = 8 * torch.finfo(result.dtype).eps
+    torch.testing.assert_close(result.cpu().float(), left.cpu() @ left.cpu(), rtol=near, atol=near)
 
 
 def test_a_generator_survives_pickling(name, other):
