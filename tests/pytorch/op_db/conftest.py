@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends without kernels, built for these tests: one copies to the host, one shares memory."""
+"""Backends without kernels, built for these tests: one copies to the host, one shares memory.
+
+The second one has autocast with one dtype, which is not PyTorch's default.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,11 @@ from pathlib import Path
 
 import pytest
 
+#: What makes a new project's device share memory with the host, and what it has then.
+UNIFIED = (
+    ("csrc/simulator.h", "kUnified = false", "kUnified = true"),
+    ("backend.toml", '["float16", "bfloat16"]', '["bfloat16"]'),
+)
 PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
@@ -29,10 +37,10 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp(request.param)
     run(backendgen, "new", folder / "foo")
     if request.param == "host_accessible":
-        header = folder / "foo" / "csrc" / "simulator.h"
-        text = header.read_text()
-        assert text.count("kUnified = false") == 1
-        header.write_text(text.replace("kUnified = false", "kUnified = true"))
+        for name, before, after in UNIFIED:
+            text = (folder / "foo" / name).read_text(encoding="utf-8")
+            assert text.count(before) == 1
+            (folder / "foo" / name).write_text(text.replace(before, after), encoding="utf-8")
     run(base, "-m", "venv", "--without-pip", folder / "environment")
     python = folder / "environment" / "bin" / "python"
     below = [run(one, "-c", PURELIB).strip() for one in (base, tools)]
