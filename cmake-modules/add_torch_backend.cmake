@@ -149,8 +149,7 @@ endfunction()
 # little for them; with the parameter it is as fast as -O2 and an eighth smaller. A process group waits
 # for other processes: without garbage collections and seven passes, which do not make the wheel
 # smaller, GCC compiles it in a fifth less of the time, and takes no more memory than for the fallback.
-# Functions in sections of their own are sorted by the linker, see below. A precompiled header serves
-# only what is compiled with the same optimization.
+# A precompiled header serves only what is compiled with the same optimization.
 function(_backendkit_compile_glue target)
   get_target_property(precompiled ${target} PRECOMPILE_HEADERS)
   if(MSVC OR NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
@@ -170,7 +169,6 @@ function(_backendkit_compile_glue target)
           list(APPEND options -fno-${pass})
         endforeach()
       endif()
-      list(APPEND options -ffunction-sections)
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS
                                                     "$<$<CONFIG:Release>:${options}>")
     endif()
@@ -202,7 +200,8 @@ function(_backendkit_set_link_options target)
     else()
       target_link_options(${target} PRIVATE $<$<CONFIG:Release,MinSizeRel>:LINKER:-s>)
     endif()
-    # Functions of one template get neighbours: the wheel's compression then finds what they repeat.
+    # Functions of one template, each in a section of its own, get neighbours: the wheel's compression
+    # then finds what they repeat.
     set(CMAKE_REQUIRED_QUIET ON)
     check_linker_flag(CXX LINKER:--sort-section=name BACKENDKIT_LINKER_SORTS)
     if(BACKENDKIT_LINKER_SORTS)
