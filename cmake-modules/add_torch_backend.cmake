@@ -200,8 +200,8 @@ function(_backendkit_set_link_options target)
     else()
       target_link_options(${target} PRIVATE $<$<CONFIG:Release,MinSizeRel>:LINKER:-s>)
     endif()
-    # Functions of one template, each in a section of its own, get neighbours: the wheel's compression
-    # then finds what they repeat.
+    # Functions of one template are in sections of their own. Sorted by name, they are neighbours, and
+    # the wheel's compression finds what they repeat.
     set(CMAKE_REQUIRED_QUIET ON)
     check_linker_flag(CXX LINKER:--sort-section=name BACKENDKIT_LINKER_SORTS)
     if(BACKENDKIT_LINKER_SORTS)
