@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "runtime" / "faults"))
+from project import replace_once
 
 #: What makes a new project's device share memory with the host, and what it has then.
 UNIFIED = (
@@ -38,9 +42,7 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     run(backendgen, "new", folder / "foo")
     if request.param == "host_accessible":
         for name, before, after in UNIFIED:
-            text = (folder / "foo" / name).read_text(encoding="utf-8")
-            assert text.count(before) == 1
-            (folder / "foo" / name).write_text(text.replace(before, after), encoding="utf-8")
+            replace_once(folder / "foo" / name, before, after)
     run(base, "-m", "venv", "--without-pip", folder / "environment")
     python = folder / "environment" / "bin" / "python"
     below = [run(one, "-c", PURELIB).strip() for one in (base, tools)]
