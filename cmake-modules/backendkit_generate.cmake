@@ -58,6 +58,19 @@ function(_backendkit_compile_groups files torch)
                                                ${headers}/backendkit/distributed/slim)
 endfunction()
 
+# Files are compiled in their order, and two cores share the three long ones evenly if that of process
+# groups comes before the vendor's. They are linked in the same order: static objects of the vendor
+# outlive those of the other generated files. This one has none that calls the vendor's functions.
+function(_backendkit_put_groups_first target)
+  set(groups ${ARGN})
+  list(FILTER groups INCLUDE REGEX "/distributed\\.cpp$")
+  if(groups)
+    get_target_property(sources ${target} SOURCES)
+    list(REMOVE_ITEM sources ${groups})
+    set_property(TARGET ${target} PROPERTY SOURCES ${groups} ${sources})
+  endif()
+endfunction()
+
 function(backendkit_generate target)
   _backendkit_parse(arg "" "DESCRIPTION;OUTPUT_DIRECTORY;SOURCES_VARIABLE" "" 1)
   if(NOT TARGET ${target})
@@ -95,10 +108,11 @@ function(backendkit_generate target)
     VERBATIM)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${description})
 
-  # The file that takes longest is compiled first: at the end, it would keep one core busy.
+  # The file that takes longest is the first of the glue: at the end, it would keep one core busy.
   set(longest ${files})
   list(FILTER longest INCLUDE REGEX "/fallback\\.cpp$")
   target_sources(${target} PRIVATE ${longest} ${files} ${output}/.made)
+  _backendkit_put_groups_first(${target} ${files})
   target_include_directories(${target} PRIVATE ${output})
   _backendkit_compile_groups("${files}" ${BACKENDKIT_TORCH_DIR})
   set_target_properties(${target} PROPERTIES BACKENDKIT_GENERATED_DIRECTORY ${output})

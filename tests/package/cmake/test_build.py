@@ -38,6 +38,15 @@ def test_the_glue_is_small_and_the_sources_keep_their_flags(built, scaffold, cma
     assert optimization(project, "foo-generated/backend.cpp") == "-Os"
 
 
+def test_static_objects_of_the_vendor_outlive_the_glue_s(built):
+    """Files are linked in this order; that of process groups has no static object that matters."""
+    rules = (built.build / "build.ninja").read_text()
+    (link,) = re.findall(r"^build libtorch_foo\.so: \S+ ([^|]*)", rules, re.MULTILINE)
+    objects = [Path(one).name.removesuffix(".cpp.o") for one in link.split()]
+    assert [objects[0], *sorted(objects[1:3])] == ["distributed", "kernels", "runtime"]
+    assert {"backend", "fallback", "has_kernel"} <= set(objects[3:])
+
+
 def test_kineto_finds_the_headers_that_an_old_pytorch_lacks(built):
     flags = [one for one in flags_of(built, "backend.cpp") if one.startswith("-idirafter")]
     assert [Path(one[len("-idirafter") :], "fmt", "format.h").is_file() for one in flags] == [True]
