@@ -167,15 +167,21 @@ def test_first_use_of_the_device(first: str, tmp_path: Path) -> None:
     assert launch(code, tmp_path) == [f"{rank} [1.0, 2.0]" for rank in range(2)]
 
 
+#: All ranks are there when the group with the short time-out begins, and until the first is told.
 ABSENT = """
 import datetime
-dist.init_process_group(timeout=datetime.timedelta(seconds=3))
+dist.init_process_group()
+group = dist.new_group(timeout=datetime.timedelta(seconds=3))
+store = dist.distributed_c10d._get_default_store()
 if rank == 0:
     for _ in range(2):
         try:
-            dist.all_reduce(torch.ones(2, device="foo:0"))
+            dist.all_reduce(torch.ones(2, device="foo:0"), group=group)
         except dist.DistBackendError as error:
             result("device_id" in str(error), "first operation" in str(error))
+    store.set("told", "")
+else:
+    store.wait(["told"])
 os._exit(0)
 """
 
