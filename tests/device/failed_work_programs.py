@@ -12,7 +12,7 @@ import time
 import torch
 import torch.distributed as dist
 from backend import lacking
-from group_end_programs import TIMED_OUT, ones, raises, start, works
+from group_end_programs import TIMED_OUT, meet, ones, raises, start, works
 
 #: Seconds that a group waits for other ranks, and those in which an abort has to end all waits.
 LONG, SOON = 300, 10
@@ -153,13 +153,16 @@ class Waiting:
 
     def __init__(self, here, begin):
         self.here, self.begin, self.error = here, begin, None
+        self.begun = threading.Event()
         self.thread = threading.Thread(target=self._wait, daemon=True)
         self.thread.start()
 
     def _wait(self):
         try:
             tensor = ones(self.here)
-            self.begin(tensor).wait()
+            work = self.begin(tensor)
+            self.begun.set()
+            work.wait()
             tensor.cpu()
         except RuntimeError as error:
             self.error = error
@@ -183,7 +186,8 @@ def aborted(here, name, how):
         _abort(how)
     else:
         waiting = Waiting(here, WAITING[name])
-        time.sleep(0.5)
+        assert waiting.begun.wait(SOON)
+        time.sleep(0.3)
         assert waiting.thread.is_alive()
         _abort_and_look(here, how, waiting)
     if how != "all groups":
@@ -210,6 +214,7 @@ def _abort_and_look(here, how, waiting):
 def aborted_while_it_connects(here):
     """The first collective of a group waits for the other ranks, too."""
     start(here, timeout=LONG)
+    meet(here, _store(), "connected")  # for the CPU
     if here.rank > 0:
         _store().wait(["aborted"])
     else:

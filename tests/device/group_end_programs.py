@@ -36,14 +36,24 @@ TOLD_BY_ANOTHER = "given up|closed by peer|reset by peer"
 
 
 def start(here, timeout=TIMEOUT, **options):
+    """Makes the group once all ranks have begun, so that its time-out is for what follows."""
+    store = dist.FileStore(os.environ["GROUP_STORE"], here.size)
+    meet(here, store, "start")
     dist.init_process_group(
         group_of(here.device.type),
-        store=dist.FileStore(os.environ["GROUP_STORE"], here.size),
+        store=store,
         rank=here.rank,
         world_size=here.size,
         timeout=datetime.timedelta(seconds=timeout),
         **options,
     )
+
+
+def meet(here, store, place):
+    """Waits until all ranks have come to this place; they meet once at each."""
+    if store.add(place, 1) == here.size:
+        store.set(f"all at {place}", "")
+    store.wait([f"all at {place}"])
 
 
 def ones(here, count=10):
@@ -241,14 +251,14 @@ def absent(here, name, asynchronous=False):
 
 def absent_at_a_monitored_barrier(here):
     """The error names the rank."""
-    start(here)
+    start(here, timeout=20)  # in which the others hear of the first rank's error
     works(here)
     store = dist.distributed_c10d._get_default_store()
     if here.rank == here.size - 1:
         store.wait(["told"])
     else:
         with raises(f"rank {here.size - 1}" if here.rank == 0 else ""):
-            dist.monitored_barrier(timeout=datetime.timedelta(seconds=1))
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=3))
         if here.rank == 0:
             store.set("told", "")
     os._exit(0)  # only the error counts here

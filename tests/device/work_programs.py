@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-import time
 
 import torch
 import torch.distributed as dist
@@ -134,8 +133,9 @@ def wait_for_a_time(here):
     dist.all_reduce(tensor)  # the first one of a group takes long itself
     synchronize(here)
     dist.barrier()
+    store = dist.distributed_c10d._get_default_store()
     if here.rank == 1:
-        time.sleep(1.5)
+        store.wait([f"waited {rank}" for rank in range(here.size) if rank != 1])
     work = dist.all_reduce(tensor, async_op=True)
     if here.rank != 1:
         try:
@@ -144,6 +144,8 @@ def wait_for_a_time(here):
             assert "is not done after 200 ms" in str(error)
         else:
             raise AssertionError("the wait ended although a rank did not come")
+        finally:
+            store.set(f"waited {here.rank}", "")
     work.wait(datetime.timedelta(seconds=60))
     assert work.is_completed()
     same(tensor, torch.full((3,), float(here.size**2)))
@@ -236,6 +238,7 @@ def new_group(here, *arguments, **named):
     group = dist.new_group(*arguments, **named)
     try:
         yield group
+        dist.barrier()  # or one would destroy the group while another one still connects
     finally:
         if group is not dist.GroupMember.NON_GROUP_MEMBER:
             dist.destroy_process_group(group)
@@ -266,7 +269,6 @@ def in_a_part(here):
             same(tensor, torch.full((3,), sum(rank + 1.0 for rank in ranks)))
         else:
             assert group is dist.GroupMember.NON_GROUP_MEMBER
-    dist.barrier()
 
 
 def in_reversed_order(here):
