@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from backend import lacking
 from group_end_programs import TIMED_OUT, meet, ones, raises, start, works
+from ranks import shared_store
 
 #: Seconds that a group waits for other ranks, and those in which an abort has to end all waits.
 LONG, SOON = 300, 10
@@ -30,11 +31,6 @@ def _coalesced(tensor):
         for part in tensor.split(4):
             dist.all_reduce(part)
     return manager.works[-1]
-
-
-def _store():
-    """What ranks tell each other in; it outlives the group."""
-    return dist.distributed_c10d._get_default_store()
 
 
 def _stages(here):
@@ -56,7 +52,7 @@ def failed_work(here, name):
     start(here)
     works(here)
     if here.rank > 0:
-        _store().wait(["failed"])
+        shared_store().wait(["failed"])
     else:
         tensor = ones(here)
         work = WAITING[name](tensor)
@@ -70,7 +66,7 @@ def failed_work(here, name):
                 future.wait()
                 tensor.cpu()
         _says_so(work)
-        _store().set("failed", "")
+        shared_store().set("failed", "")
     dist.destroy_process_group()
 
 
@@ -127,14 +123,14 @@ def another_timeout(here, name):
     dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=1), dist.group.WORLD)
     works(here)
     if here.rank > 0:
-        _store().wait(["failed"])
+        shared_store().wait(["failed"])
     else:
         begun, tensor = time.monotonic(), ones(here)
         with raises(TIMED_OUT):
             WAITING[name](tensor).wait()
             tensor.cpu()
         assert time.monotonic() - begun < SOON
-        _store().set("failed", "")
+        shared_store().set("failed", "")
     dist.destroy_process_group()
 
 
@@ -182,11 +178,11 @@ def aborted(here, name, how):
     start(here, timeout=LONG)
     works(here)
     if here.rank > 0:
-        _store().wait(["aborted"])
+        shared_store().wait(["aborted"])
         _abort(how)
     else:
         waiting = Waiting(here, WAITING[name])
-        assert waiting.begun.wait(SOON)
+        assert waiting.begun.wait(SOON), waiting.error
         time.sleep(0.3)
         assert waiting.thread.is_alive()
         _abort_and_look(here, how, waiting)
@@ -199,7 +195,7 @@ def aborted(here, name, how):
 
 
 def _abort_and_look(here, how, waiting):
-    store, begun = _store(), time.monotonic()
+    store, begun = shared_store(), time.monotonic()
     _abort(how)
     assert time.monotonic() - begun < SOON
     waiting.ends()
@@ -214,9 +210,9 @@ def _abort_and_look(here, how, waiting):
 def aborted_while_it_connects(here):
     """The first collective of a group waits for the other ranks, too."""
     start(here, timeout=LONG)
-    meet(here, _store(), "connected")  # for the CPU
+    meet(here, shared_store(), "connected")  # for the CPU
     if here.rank > 0:
-        _store().wait(["aborted"])
+        shared_store().wait(["aborted"])
     else:
         waiting = Waiting(here, WAITING["all_reduce"])
         time.sleep(0.5)
@@ -230,7 +226,7 @@ def aborted_with_many_works(here):
     start(here, timeout=LONG)
     works(here)
     if here.rank > 0:
-        _store().wait(["aborted"])
+        shared_store().wait(["aborted"])
     else:
         tensors = [ones(here, 1000) for _ in range(10)]
         handles = [dist.all_reduce(one, async_op=True) for one in tensors]
@@ -245,7 +241,7 @@ def aborted_with_many_works(here):
             with raises("aborted"):
                 future.wait()
         assert time.monotonic() - begun < SOON
-        _store().set("aborted", "")
+        shared_store().set("aborted", "")
     os._exit(0)
 
 

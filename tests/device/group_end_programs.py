@@ -25,7 +25,7 @@ import time
 import torch
 import torch.distributed as dist
 from rank_starter import LIMIT
-from ranks import Rank, device_of, group_of
+from ranks import Rank, device_of, group_of, shared_store
 
 #: Seconds that a group waits for a rank.
 TIMEOUT = 3
@@ -220,7 +220,7 @@ def absent(here, name, asynchronous=False):
     """The last rank does not call the collective: those that need it are told after the timeout."""
     start(here, timeout=1)
     works(here)
-    store = dist.distributed_c10d._get_default_store()
+    store = shared_store()
     kept = dist.group.WORLD  # as a traceback or a model may keep it
     told = range(1 if name.split()[0] in ONLY_THE_FIRST else here.size - 1)
     if here.rank in told:
@@ -253,7 +253,7 @@ def absent_at_a_monitored_barrier(here):
     """The error names the rank."""
     start(here, timeout=20)  # in which the others hear of the first rank's error
     works(here)
-    store = dist.distributed_c10d._get_default_store()
+    store = shared_store()
     if here.rank == here.size - 1:
         store.wait(["told"])
     else:

@@ -215,6 +215,11 @@ def group_of(kind, bound=False):
     return f"cpu:gloo,{kind}:{known[kind]}" if bound else None
 
 
+def shared_store():
+    """What ranks tell each other in; it outlives the group."""
+    return torch.distributed.distributed_c10d._get_default_store()
+
+
 def _serve(pipe, rank, size, kind, bound, store, log, stacks):
     """What the process of a rank does."""
     import torch.distributed as dist

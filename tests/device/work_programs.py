@@ -25,6 +25,7 @@ from collective_programs import (
     same,
     small,
 )
+from ranks import shared_store
 from stream_tools import current, in_threads, on
 
 # --- works ------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def many_at_once(here, reverse):
 def begins_before_the_others(here, collective, layout, turn):
     """With `async_op`, a call returns although no other rank has come, also where results have to
     be copied to a tensor that is not dense."""
-    store = dist.distributed_c10d._get_default_store()
+    store = shared_store()
     fill = small if collective in REDUCTIONS else bits
     lay = None if layout == "dense" else Laid(layout, here.device)
     dist.all_reduce(torch.zeros(1, device=here.device))  # the first one of a group connects
@@ -133,7 +134,7 @@ def wait_for_a_time(here):
     dist.all_reduce(tensor)  # the first one of a group takes long itself
     synchronize(here)
     dist.barrier()
-    store = dist.distributed_c10d._get_default_store()
+    store = shared_store()
     if here.rank == 1:
         store.wait([f"waited {rank}" for rank in range(here.size) if rank != 1])
     work = dist.all_reduce(tensor, async_op=True)
